@@ -1,0 +1,90 @@
+# Needs Python 3.11 or newer, make and a package index; nothing else has to be there first.
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-builtin-rules
+SHELL := /bin/sh
+
+# The first interpreter that is new enough; `make PYTHON=/path/to/python …` says which.
+PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
+
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --require-hashes
+RUN_LOCKS := $(foreach n,layer search local,requirements/$(n).txt)
+DEV_LOCKS := $(foreach n,dev conformance,requirements/$(n).txt)
+SAM := SAM_CLI_TELEMETRY=0 AWS_DEFAULT_REGION=eu-central-1 .venv-sam/bin/sam
+
+.PHONY: help install dev demo local test real lint format types openapi openapi-check sam layer-sizes ci lock
+
+help: ## show these commands
+	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 24
+
+install: $(VENV)/.run ## .venv with the `factbook` command
+dev: $(VENV)/.dev ## … and what tests, lint and types need
+
+demo: install ## a fact's life, told over HTTP
+	$(BIN)/factbook demo
+
+local: install ## the service on this machine (ARGS="--port 8080 --data DIR")
+	$(BIN)/factbook local $(ARGS)
+
+test: dev ## every test but those of a real search node
+	$(BIN)/python -m pytest --ignore=tests/real $(ARGS)
+
+real: dev ## tests on a real OpenSearch node (needs a JDK and Maven)
+	$(BIN)/python -m pytest tests/real $(ARGS)
+
+lint: dev ## ruff: rules and format
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+format: dev ## let ruff repair what it can
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+types: dev ## mypy, strict
+	$(BIN)/mypy
+
+openapi: install ## write openapi.json from the route tables
+	$(BIN)/python -m factbook_local.openapi > openapi.json.new
+	mv openapi.json.new openapi.json
+
+openapi-check: install ## fail when openapi.json is not what the route tables say
+	@mkdir -p build
+	$(BIN)/python -m factbook_local.openapi > build/openapi.json
+	diff -u openapi.json build/openapi.json
+
+sam: .venv-sam/.done ## lint the template, build functions and layers
+	$(SAM) validate --lint
+	$(SAM) build
+
+ci: ## all that a submission has to pass
+	.ci/run
+
+lock: ## pin requirements/*.in again (needs uv)
+	cd requirements && for f in layer search local dev conformance sam; do \
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+	--no-emit-find-links --custom-compile-command "make lock" $$f.in -o $$f.txt || exit 1; done
+
+$(VENV)/.made:
+	@test -n "$(PYTHON)" || { echo "Factbook needs Python 3.11 or newer on the PATH, or make PYTHON=…" >&2; exit 1; }
+	$(PYTHON) -m venv --clear $(VENV)
+	@touch $@
+
+# The source roots go on the path as they are, so an edit is live; the command is what an installer would write.
+$(VENV)/.run: $(VENV)/.made $(RUN_LOCKS)
+	$(PIP) $(RUN_LOCKS:%=-r %)
+	@$(BIN)/python -c 'import pathlib, sysconfig; pathlib.Path(sysconfig.get_path("purelib"), "factbook.pth").write_text("".join(f"{pathlib.Path(p).resolve()}\n" for p in ("layers/factbook", "layers/search", "local")))'
+	@printf '#!%s\nimport sys\n\nfrom factbook_local.cli import main\n\nsys.exit(main())\n' "$(CURDIR)/$(BIN)/python" > $(BIN)/factbook
+	@chmod +x $(BIN)/factbook
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.run $(DEV_LOCKS)
+	$(PIP) $(DEV_LOCKS:%=-r %)
+	@touch $@
+
+.venv-sam/.done: requirements/sam.txt
+	@test -n "$(PYTHON)" || { echo "Factbook needs Python 3.11 or newer on the PATH, or make PYTHON=…" >&2; exit 1; }
+	$(PYTHON) -m venv --clear .venv-sam
+	.venv-sam/bin/python -m pip --disable-pip-version-check install --quiet --require-hashes -r $<
+	@touch $@
