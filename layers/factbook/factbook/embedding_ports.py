@@ -1,0 +1,32 @@
+"""What turns texts into vectors, as the use cases need it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+Vector = tuple[float, ...]
+
+
+class EmbeddingsUnavailable(Exception):  # noqa: N818 -- a state of the endpoint, named as domain.errors names them
+    """The endpoint gave no usable answer in time. The message names no text, no key and no URL's user part."""
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddingFailure:
+    """Why one text has no vector: the endpoint refused it, or answered something no index can hold."""
+
+    reason: str
+
+
+class Embedder(Protocol):
+    @property
+    def model(self) -> str:
+        """The name of the model, which names the space its vectors live in."""
+        ...
+
+    def embed(self, texts: Sequence[str], dimensions: int | None = None) -> list[Vector | EmbeddingFailure]:
+        """One result per text, in order. A vector has length 1, and `dimensions` numbers when that is given.
+
+        Raises EmbeddingsUnavailable when the endpoint as a whole failed.
+        """
+        ...

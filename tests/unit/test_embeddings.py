@@ -1,0 +1,227 @@
+"""The embeddings client against a real HTTP server that answers well, badly, slowly or not at all."""
+
+import json
+import logging
+import math
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from factbook.adapters.embeddings import (
+    MAX_TEXTS,
+    EmbeddingSettings,
+    OpenAICompatibleEmbedder,
+    embedding_settings,
+)
+from factbook.embedding_ports import EmbeddingFailure, EmbeddingsUnavailable
+
+KEY = "sk-very-secret"
+
+
+class Endpoint(ThreadingHTTPServer):
+    """Answers each request with `answer(texts)`: (status, body, headers)."""
+
+    daemon_threads = True
+
+    def __init__(self, answer):
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.answer, self.requests = answer, []
+        self.url = f"http://127.0.0.1:{self.server_address[1]}/v1"
+
+    def __enter__(self):
+        threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+        return self
+
+    def __exit__(self, *_):
+        self.shutdown()
+        self.server_close()
+
+
+class _Handler(BaseHTTPRequestHandler):
+    def do_POST(self):
+        request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.server.requests.append((self.path, dict(self.headers), request))
+        status, body, headers = self.server.answer(request["input"])
+        text = body if isinstance(body, bytes) else json.dumps(body).encode()
+        self.send_response(status)
+        for name, value in {"Content-Length": str(len(text)), **headers}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(text)
+
+    def log_message(self, *_):
+        pass
+
+
+def _good(texts, vector_of=lambda text: [float(len(text)), 1.0]):
+    data = [{"index": at, "embedding": vector_of(text)} for at, text in enumerate(texts)]
+    return 200, {"data": data[::-1]}, {}
+
+
+def _embedder(endpoint, **patience):
+    return OpenAICompatibleEmbedder(
+        EmbeddingSettings(endpoint.url, "m", KEY), **{"retries": 2, "timeout": 5, **patience}
+    )
+
+
+def test_vectors_come_in_the_order_of_the_texts_with_length_one():
+    with Endpoint(_good) as endpoint:
+        vectors = _embedder(endpoint).embed(["", "aaa"], dimensions=2)
+
+    assert vectors[0] == (0.0, 1.0)
+    assert vectors[1] == pytest.approx((3 / math.sqrt(10), 1 / math.sqrt(10)))
+
+
+def test_a_request_names_the_model_the_path_and_the_key():
+    with Endpoint(_good) as endpoint:
+        _embedder(endpoint).embed(["a"])
+
+    path, headers, body = endpoint.requests[0]
+    assert path == "/v1/embeddings"
+    assert headers["Authorization"] == f"Bearer {KEY}"
+    assert body == {"model": "m", "input": ["a"], "encoding_format": "float"}
+
+
+def test_many_texts_go_in_batches_and_large_ones_in_smaller_batches():
+    with Endpoint(_good) as endpoint:
+        assert len(_embedder(endpoint).embed(["x"] * (2 * MAX_TEXTS + 1))) == 2 * MAX_TEXTS + 1
+        assert [len(body["input"]) for _, _, body in endpoint.requests] == [MAX_TEXTS, MAX_TEXTS, 1]
+        endpoint.requests.clear()
+        _embedder(endpoint).embed(["x" * 150_000] * 2)
+        assert [len(body["input"]) for _, _, body in endpoint.requests] == [1, 1]
+
+
+def test_no_texts_are_no_request():
+    with Endpoint(_good) as endpoint:
+        assert _embedder(endpoint).embed([]) == []
+    assert endpoint.requests == []
+
+
+@pytest.mark.parametrize(
+    ("vector", "reason"),
+    [
+        ([0.0, 0.0], "zero"),
+        ([float("nan"), 1.0], "not finite"),
+        ([float("inf"), 1.0], "not finite"),
+        ([10**400, 1], "not finite"),
+        ([1.0], "1 dimensions, the index 2"),
+        ([1.0, 1.0, 1.0], "3 dimensions, the index 2"),
+        ("AAAA", "not a list"),
+        ([None, 1.0], "not a list"),
+    ],
+)
+def test_a_vector_that_no_index_can_hold_is_a_failure_of_its_text_alone(vector, reason):
+    with Endpoint(
+        lambda texts: _good(texts, lambda text: vector if text == "bad" else [1.0, 0.0])
+    ) as endpoint:
+        good, bad = _embedder(endpoint).embed(["good", "bad"], dimensions=2)
+
+    assert good == (1.0, 0.0)
+    assert isinstance(bad, EmbeddingFailure)
+    assert reason in bad.reason
+
+
+def test_a_refused_text_does_not_take_the_rest_of_its_batch_with_it():
+    def answer(texts):
+        return (400, {"error": {}}, {}) if "poison" in texts else _good(texts)
+
+    with Endpoint(answer) as endpoint:
+        results = _embedder(endpoint).embed(["a", "poison", "b", "c"])
+
+    assert [isinstance(result, EmbeddingFailure) for result in results] == [False, True, False, False]
+
+
+@pytest.mark.parametrize("status", [429, 500, 503])
+def test_a_passing_fault_is_retried(status):
+    faults = [(status, {}, {"Retry-After": "0"}), (status, {}, {})]
+    with Endpoint(lambda texts: faults.pop() if faults else _good(texts)) as endpoint:
+        assert len(_embedder(endpoint).embed(["a"])) == 1
+    assert len(endpoint.requests) == 3
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        (503, {}, {}),
+        (401, {}, {}),
+        (307, {}, {"Location": "http://127.0.0.1:9/"}),
+        (200, b"<html>", {}),
+        (200, {"data": "x"}, {}),
+        (200, {"data": [1]}, {}),
+        (200, {"data": []}, {}),
+        (200, {"data": [{"index": 5, "embedding": [1.0]}]}, {}),
+        (200, {"data": [{"index": 0, "embedding": [1.0]}, {"index": 1, "embedding": [1.0]}]}, {}),
+    ],
+)
+def test_an_endpoint_that_does_not_answer_properly_is_unavailable(answer):
+    with Endpoint(lambda texts: answer) as endpoint, pytest.raises(EmbeddingsUnavailable):
+        _embedder(endpoint, retries=0).embed(["a"])
+
+
+def test_a_slow_endpoint_and_a_closed_port_are_unavailable():
+    slow = Endpoint(lambda texts: time.sleep(0.5) or _good(texts))
+    with slow as endpoint, pytest.raises(EmbeddingsUnavailable):
+        _embedder(endpoint, retries=0, timeout=0.05).embed(["a"])
+    with pytest.raises(EmbeddingsUnavailable):
+        _embedder(endpoint, retries=0).embed(["a"])
+
+
+def test_neither_the_key_nor_a_text_reaches_a_log_or_an_error(caplog):
+    caplog.set_level(logging.DEBUG)
+    settings = EmbeddingSettings("http://user:pass@127.0.0.1:9/v1", "m", KEY)
+    with pytest.raises(EmbeddingsUnavailable) as raised:
+        OpenAICompatibleEmbedder(settings, retries=1).embed(["private words"])
+
+    said = f"{caplog.text} {raised.value!r} {settings!r} {settings.shown_url}"
+    assert KEY not in said
+    assert "private words" not in said
+    assert "pass" not in f"{raised.value!r} {settings.shown_url}"
+
+
+def test_a_key_that_names_a_secret_is_fetched():
+    with Endpoint(_good) as endpoint:
+        settings = EmbeddingSettings(endpoint.url, "m", "arn:aws:secretsmanager:eu-west-1:1:secret:k")
+        OpenAICompatibleEmbedder(settings, secret=lambda arn: f"value-of-{arn[-1]}").embed(["a"])
+
+    assert endpoint.requests[0][1]["Authorization"] == "Bearer value-of-k"
+
+
+@pytest.mark.parametrize("prefix", ["", "KINDGI_"])
+def test_settings_are_read_under_both_prefixes(prefix):
+    environment = {
+        f"{prefix}MEMORY_EMBEDDINGS": "openai-compat",
+        f"{prefix}MEMORY_EMBEDDINGS_URL": "http://localhost:11434/v1/",
+        f"{prefix}MEMORY_EMBEDDINGS_MODEL": "nomic-embed-text",
+        f"{prefix}MEMORY_EMBEDDINGS_API_KEY": "k",
+    }
+
+    assert embedding_settings(environment) == EmbeddingSettings(
+        "http://localhost:11434/v1", "nomic-embed-text", "k"
+    )
+
+
+def test_embeddings_are_off_unless_asked_for():
+    assert embedding_settings({}) is None
+    assert embedding_settings({"MEMORY_EMBEDDINGS_URL": "http://x/v1"}) is None
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"MEMORY_EMBEDDINGS": "other"},
+        {"MEMORY_EMBEDDINGS_URL": ""},
+        {"MEMORY_EMBEDDINGS_MODEL": ""},
+        {"MEMORY_EMBEDDINGS_URL": "ftp://x"},
+        {"MEMORY_EMBEDDINGS_URL": "localhost"},
+    ],
+)
+def test_incomplete_settings_fail_at_the_start(changed):
+    environment = {
+        "MEMORY_EMBEDDINGS": "openai-compat",
+        "MEMORY_EMBEDDINGS_URL": "http://x/v1",
+        "MEMORY_EMBEDDINGS_MODEL": "m",
+    }
+    with pytest.raises(ValueError, match="MEMORY_EMBEDDINGS"):
+        embedding_settings({**environment, **changed})
