@@ -113,7 +113,9 @@ class EntryPage:
 class SearchIndex(Protocol):
     """Every operation may raise SearchUnavailable, or IndexMissing where an index is needed."""
 
-    def search(self, tenant: str, legs: Sequence[Leg], *, timeout: float = 2.0, index: str | None = None) -> list[LegAnswer]:
+    def search(
+        self, tenant: str, legs: Sequence[Leg], *, timeout: float = 2.0, index: str | None = None
+    ) -> list[LegAnswer]:
         """One answer per leg, in one round trip of at most about `timeout` seconds.
 
         Raises SearchUnavailable when no leg could be answered, ValueError for a filter on a field that no document has.
@@ -128,7 +130,14 @@ class SearchIndex(Protocol):
         """The records a search can see; absent ids are left out."""
         ...
 
-    def walk(self, *, tenant: str | None = None, after: str | None = None, limit: int = 1000, index: str | None = None) -> EntryPage:
+    def walk(
+        self,
+        *,
+        tenant: str | None = None,
+        after: str | None = None,
+        limit: int = 1000,
+        index: str | None = None,
+    ) -> EntryPage:
         """Every record once, tombstones included, by cursor; what changes meanwhile is seen before or after its change."""
         ...
 
@@ -136,8 +145,7 @@ class SearchIndex(Protocol):
         """On return every applied change is visible to searches."""
         ...
 
-    def indexes(self) -> list[IndexInfo]:
-        ...
+    def indexes(self) -> list[IndexInfo]: ...
 
     def create(self, space: EmbeddingSpace | None) -> IndexInfo:
         """A new, empty, inactive index, beside any that exist."""

@@ -7,10 +7,11 @@ version a tombstone beats a document. Document ids are `tenant|id|chunk`, parts 
 
 import base64
 import hashlib
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from .filters import Fields
+from .filters import AllOf, AnyOf, Equals, Fields, Filter, Not, OneOf, Range
 
 KEYWORD_FIELDS = (
     "container",
@@ -101,3 +102,53 @@ def _part(value: str) -> str:
     if len(encoded.encode()) <= PART_BYTES:
         return encoded
     return "~" + base64.urlsafe_b64encode(hashlib.sha256(value.encode()).digest()).decode().rstrip("=")
+
+
+def check_filter(rule: Filter) -> None:
+    """Raises ValueError for a field that no document has, or a value that its field cannot hold."""
+    match rule:
+        case AllOf(parts) | AnyOf(parts):
+            for part in parts:
+                check_filter(part)
+        case Not(part):
+            check_filter(part)
+        case _:
+            number = rule.field in NUMBER_FIELDS
+            if rule.field not in FILTER_FIELDS or (isinstance(rule, Range) and not number):
+                raise ValueError(f"no such filter on documents: {type(rule).__name__} of {rule.field!r}")
+            if any(isinstance(value, str) is number for value in _values(rule)):
+                raise ValueError(f"{rule.field!r} holds {'numbers' if number else 'text'} only")
+
+
+def _values(rule: Filter) -> tuple[str | int, ...]:
+    match rule:
+        case Equals(value=value):
+            return (value,)
+        case OneOf(values=values):
+            return values
+        case _:
+            return ()
+
+
+def change_problem(change: Change, dimensions: int | None) -> str | None:
+    """Why no index with vectors of that size (none: without vectors) can hold a change, if so; names no content."""
+    if isinstance(change, Tombstone):
+        return None
+    if not change.chunks:
+        return "no-chunks"
+    if not set(KEYWORD_FIELDS + NUMBER_FIELDS).issuperset(change.fields):
+        return "unknown-field"
+    problems = (
+        vector_problem(chunk.vector, dimensions) for chunk in change.chunks if chunk.vector is not None
+    )
+    return next(filter(None, problems), None)
+
+
+def vector_problem(vector: tuple[float, ...], dimensions: int | None) -> str | None:
+    if dimensions is None:
+        return "no-vectors-here"
+    if len(vector) != dimensions:
+        return "wrong-dimension"
+    if not all(map(math.isfinite, vector)):
+        return "not-finite"
+    return None if any(vector) else "zero-vector"

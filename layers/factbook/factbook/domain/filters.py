@@ -8,7 +8,7 @@ keeps. The rules that translations get wrong are fixed here:
 * no part: `AllOf()` keeps everything, `AnyOf()` and `OneOf(field, ())` keep nothing.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 FieldValue = str | int | tuple[str, ...]
@@ -79,24 +79,14 @@ def evaluate(rule: Filter, fields: Fields) -> bool:
         case Missing(field):
             return not values_of(fields, field)
         case Range():
-            return any(isinstance(value, int) and _within(rule, value) for value in values_of(fields, rule.field))
+            return any(
+                isinstance(value, int) and _within(rule, value) for value in values_of(fields, rule.field)
+            )
 
 
 def values_of(fields: Fields, field: str) -> tuple[str | int, ...]:
     value = fields.get(field, ())
     return value if isinstance(value, tuple) else (value,)
-
-
-def fields_used(rule: Filter) -> Iterator[str]:
-    """Every field a tree looks at; an index refuses one it does not have."""
-    match rule:
-        case AllOf(parts) | AnyOf(parts):
-            for part in parts:
-                yield from fields_used(part)
-        case Not(part):
-            yield from fields_used(part)
-        case _:
-            yield rule.field
 
 
 def _within(bounds: Range, value: int) -> bool:

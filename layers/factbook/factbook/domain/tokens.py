@@ -130,7 +130,9 @@ def _folded(text: str) -> str:
     if text.isascii():
         return text.lower()
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
-    spread = unicodedata.normalize("NFD", folded.replace("\u2019", "'").replace("\u2010", "-").replace("\u2011", "-"))
+    spread = unicodedata.normalize(
+        "NFD", folded.replace("\u2019", "'").replace("\u2010", "-").replace("\u2011", "-")
+    )
     return unicodedata.normalize("NFC", _MARKED.sub("", spread))
 
 

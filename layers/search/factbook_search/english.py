@@ -1,0 +1,15 @@
+"""The one tokenizer of the product: English stems and stop words from libraries, everything else from `domain.tokens`."""
+
+from functools import lru_cache
+
+from snowballstemmer import stemmer
+from stopwords import get_stopwords
+
+from factbook.domain.tokens import Tokenizer
+
+STEMS_KEPT = 65_536
+
+
+def english_tokenizer() -> Tokenizer:
+    stem = stemmer("english").stemWord
+    return Tokenizer(lru_cache(maxsize=STEMS_KEPT)(stem), frozenset(get_stopwords("english")))

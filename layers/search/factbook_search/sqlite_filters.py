@@ -1,0 +1,57 @@
+"""A Filter as an SQL condition over the document table, alias `d`. Names are the product's own, values are always bound."""
+# ruff: noqa: S608
+
+import json
+
+from factbook.domain.filters import AllOf, AnyOf, Equals, Filter, Missing, Not, OneOf, Range
+
+MANY = "subjects"
+"""The one field with several values, stored as a JSON array."""
+_NEVER = "0"
+_BOUNDS = (("gte", ">="), ("gt", ">"), ("lte", "<="), ("lt", "<"))
+
+Condition = tuple[str, list[str | int]]
+
+
+def condition(rule: Filter) -> Condition:
+    """SQL that is 1 or 0, never NULL, so that a negation is the complement. Raises nothing: check the fields before."""
+    match rule:
+        case AllOf(parts):
+            return _joined(" AND ", [condition(part) for part in parts], empty="1")
+        case AnyOf(parts):
+            return _joined(" OR ", [condition(part) for part in parts], empty=_NEVER)
+        case Not(part):
+            sql, values = condition(part)
+            return f"NOT {sql}", values
+        case Equals(field, value):
+            return _one_of(field, (value,))
+        case OneOf(field, wanted):
+            return _one_of(field, wanted)
+        case Missing(field):
+            return f"(d.{field} IS NULL)", []
+        case Range():
+            return _range(rule)
+
+
+def _joined(word: str, conditions: list[Condition], empty: str) -> Condition:
+    if not conditions:
+        return empty, []
+    return f"({word.join(sql for sql, _ in conditions)})", [
+        value for _, values in conditions for value in values
+    ]
+
+
+def _one_of(field: str, wanted: tuple[str | int, ...]) -> Condition:
+    """The values travel as one JSON array: SQLite bounds the number of parameters."""
+    listed = "(SELECT value FROM json_each(?))"
+    if field == MANY:
+        sql = f"EXISTS (SELECT 1 FROM json_each(coalesce(d.{field}, '[]')) WHERE value IN {listed})"
+    else:
+        sql = f"(d.{field} IS NOT NULL AND d.{field} IN {listed})"
+    return sql, [json.dumps(wanted)]
+
+
+def _range(rule: Range) -> Condition:
+    bounds = [(sql, getattr(rule, name)) for name, sql in _BOUNDS if getattr(rule, name) is not None]
+    tests = "".join(f" AND d.{rule.field} {sql} ?" for sql, _ in bounds)
+    return f"(d.{rule.field} IS NOT NULL{tests})", [bound for _, bound in bounds]

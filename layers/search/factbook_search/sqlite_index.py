@@ -1,0 +1,330 @@
+"""The search index in one SQLite file, for local use: several processes may open it at once.
+
+FTS5 gives the postings, sqlite-vec the distances. A change is applied in the transaction that checks its version, so
+order safety needs no more than a comparison.
+"""
+# ruff: noqa: S608 - names in a statement are the product's own; every value is bound
+
+import json
+import re
+import secrets
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import apsw
+import sqlite_vec
+
+from factbook.domain.documents import (
+    KEYWORD_FIELDS,
+    NUMBER_FIELDS,
+    Change,
+    Put,
+    Tombstone,
+    change_problem,
+    check_filter,
+    vector_problem,
+)
+from factbook.domain.errors import SearchUnavailable
+from factbook.domain.filters import AllOf, Equals, Filter, values_of
+from factbook.search_ports import (
+    EmbeddingSpace,
+    Entry,
+    EntryPage,
+    Hit,
+    IndexInfo,
+    IndexMissing,
+    KeywordLeg,
+    Leg,
+    LegAnswer,
+    LegFailure,
+    Refused,
+    VectorLeg,
+)
+
+from .sqlite_filters import MANY, condition
+from .sqlite_schema import COLUMNS, REGISTRY, create_tables, drop_tables
+
+K1, B = 1.2, 0.75
+NEAREST = 4096
+"""The most neighbours sqlite-vec gives."""
+STEPS_BETWEEN_LOOKS = 20_000
+_OUTAGES = (
+    apsw.BusyError,
+    apsw.LockedError,
+    apsw.IOError,
+    apsw.CorruptError,
+    apsw.NotADBError,
+    apsw.CantOpenError,
+    apsw.FullError,
+    apsw.ReadOnlyError,
+    apsw.SchemaChangeError,
+)
+
+# tf / (tf + k1 (1 - b + b dl / avgdl)) · ln(1 + (N - n + 0.5) / (n + 0.5)), as Lucene's BM25Similarity has it.
+_KEYWORD = """
+WITH found(term, doc, tf) AS MATERIALIZED (
+  SELECT term, doc, count(*) FROM terms_{k} WHERE term IN (SELECT value FROM json_each(:terms)) GROUP BY term, doc),
+whole(n, average) AS MATERIALIZED (SELECT count(*), avg(length) FROM docs_{k} WHERE live = 1 AND length > 0),
+weight(term, idf) AS MATERIALIZED (
+  SELECT term, ln(1 + ((SELECT n FROM whole) - count(*) + 0.5) / (count(*) + 0.5)) FROM found GROUP BY term),
+scored(doc, score) AS (
+  SELECT doc, sum(idf * tf / (tf + {k1} * (1 - {b} + {b} * l.length / (SELECT average FROM whole))))
+  FROM found JOIN weight USING (term) JOIN docs_{k} l ON l.rowid = doc GROUP BY doc)
+SELECT d.id, max(score), d.chunk, d.version FROM scored JOIN docs_{k} d ON d.rowid = doc
+WHERE {condition} GROUP BY d.id ORDER BY 2 DESC, d.id LIMIT :limit
+"""
+_NEAREST = """
+SELECT d.id, 1 - near.distance, d.chunk, d.version FROM (
+  SELECT rowid, distance FROM vectors_{k} WHERE vector MATCH :vector AND k = :near AND tenant = :tenant
+  AND rowid IN (SELECT d.rowid FROM docs_{k} d WHERE {condition})) near
+JOIN docs_{k} d ON d.rowid = near.rowid ORDER BY near.distance, d.id, d.chunk
+"""
+_ENTRY = "SELECT tenant, id, version, live, revision, chunks, embedded FROM docs_{k} WHERE chunk = 0"
+
+
+class SqliteIndex:
+    """`path` is made when absent. Safe to share between threads: one operation at a time."""
+
+    def __init__(self, path: Path | str, busy_seconds: float = 5.0) -> None:
+        self._lock = threading.Lock()
+        with _outages():
+            self._db = apsw.Connection(str(path))
+            self._db.set_busy_timeout(round(busy_seconds * 1000))
+            self._db.enable_load_extension(True)  # noqa: FBT003 - its only argument
+            self._db.load_extension(sqlite_vec.loadable_path())
+            self._db.enable_load_extension(False)  # noqa: FBT003
+            self._db.pragma("journal_mode", "wal")
+            self._db.pragma("synchronous", "normal")
+            with self._transaction("IMMEDIATE"):
+                self._db.execute(REGISTRY)
+
+    def close(self) -> None:
+        self._db.close()
+
+    def search(
+        self, tenant: str, legs: Sequence[Leg], *, timeout: float = 2.0, index: str | None = None
+    ) -> list[LegAnswer]:
+        for leg in legs:
+            check_filter(leg.filter)
+        with self._transaction():
+            table = self._table(index)
+            answers = [self._answer(tenant, leg, table, timeout) for leg in legs]
+        if legs and all(isinstance(answer, LegFailure) for answer in answers):
+            raise SearchUnavailable("The search did not answer in time. Try again.")
+        return answers
+
+    def apply(self, changes: Sequence[Change], *, index: str | None = None) -> list[Refused]:
+        refused = []
+        with self._transaction("IMMEDIATE"):
+            table = self._table(index)
+            for change in changes:
+                problem = change_problem(change, table.dimensions)
+                if problem is not None:
+                    refused.append(Refused(change, problem, retry=False))
+                elif self._is_news(change, table.k):
+                    self._replace(change, table)
+        return refused
+
+    def lookup(self, tenant: str, ids: Sequence[str], *, index: str | None = None) -> dict[str, Entry]:
+        with self._transaction():
+            k = self._table(index).k
+            rows = self._db.execute(
+                _ENTRY.format(k=k) + " AND tenant = ? AND id IN (SELECT value FROM json_each(?))",
+                (tenant, json.dumps(list(ids))),
+            )
+            return {entry.id: entry for entry in map(_entry, rows)}
+
+    def walk(
+        self,
+        *,
+        tenant: str | None = None,
+        after: str | None = None,
+        limit: int = 1000,
+        index: str | None = None,
+    ) -> EntryPage:
+        with self._transaction():
+            sql, values = _ENTRY.format(k=self._table(index).k), []
+            if tenant is not None:
+                sql, values = f"{sql} AND tenant = ?", [tenant]
+            if after is not None:
+                sql, values = f"{sql} AND (tenant, id) > (?, ?)", [*values, *json.loads(after)]
+            rows = self._db.execute(f"{sql} ORDER BY tenant, id LIMIT ?", (*values, limit + 1))
+            entries = tuple(map(_entry, rows))
+        if len(entries) <= limit:
+            return EntryPage(entries, None)
+        last = entries[limit - 1]
+        return EntryPage(entries[:limit], json.dumps([last.tenant, last.id]))
+
+    def refresh(self, *, index: str | None = None) -> None:
+        """A committed change is visible already; only the index has to be there."""
+        with self._transaction():
+            self._table(index)
+
+    def indexes(self) -> list[IndexInfo]:
+        with self._transaction():
+            rows = self._db.execute("SELECT name, model, dimensions, active FROM indexes ORDER BY k")
+            return [IndexInfo(name, _space(model, size), bool(active)) for name, model, size, active in rows]
+
+    def create(self, space: EmbeddingSpace | None) -> IndexInfo:
+        model, dimensions = (space.model, space.dimensions) if space else (None, None)
+        slug = re.sub(r"[^a-z0-9]+", "-", (model or "keyword").lower()).strip("-")[:40]
+        name = f"{slug}-{secrets.token_hex(4)}"
+        with self._transaction("IMMEDIATE"):
+            self._db.execute(
+                "INSERT INTO indexes(name, model, dimensions) VALUES (?, ?, ?)", (name, model, dimensions)
+            )
+            for statement in create_tables(self._db.last_insert_rowid(), dimensions):
+                self._db.execute(statement)
+        return IndexInfo(name, space, active=False)
+
+    def activate(self, name: str) -> None:
+        with self._transaction("IMMEDIATE"):
+            self._table(name)
+            self._db.execute("UPDATE indexes SET active = (name = ?)", (name,))
+
+    def drop(self, name: str) -> None:
+        with self._transaction("IMMEDIATE"):
+            row = self._db.execute("DELETE FROM indexes WHERE name = ? RETURNING k", (name,)).fetchone()
+            for statement in drop_tables(row[0]) if row else ():
+                self._db.execute(statement)
+
+    def _table(self, name: str | None) -> "_Table":
+        chosen = ("name = ?", (name,)) if name is not None else ("active = 1", ())
+        row = self._db.execute(f"SELECT k, dimensions FROM indexes WHERE {chosen[0]}", chosen[1]).fetchone()
+        if row is None:
+            raise IndexMissing("There is no search index. Rebuild it.")
+        return _Table(*row)
+
+    def _answer(self, tenant: str, leg: Leg, table: "_Table", timeout: float) -> LegAnswer:
+        deadline = time.monotonic() + timeout
+        self._db.set_progress_handler(lambda: time.monotonic() > deadline, STEPS_BETWEEN_LOOKS)
+        try:
+            if isinstance(leg, KeywordLeg):
+                return self._by_keyword(tenant, leg, table.k)
+            return self._by_meaning(tenant, leg, table)
+        except apsw.InterruptError:
+            return LegFailure("timeout")
+        finally:
+            self._db.set_progress_handler(None)
+
+    def _by_keyword(self, tenant: str, leg: KeywordLeg, k: int) -> LegAnswer:
+        where, values = _within(tenant, leg.filter)
+        sql = _KEYWORD.format(k=k, k1=K1, b=B, condition=where)
+        terms = json.dumps(leg.terms)
+        return _hits(self._db.execute(sql, {"terms": terms, "limit": leg.limit, **values}))
+
+    def _by_meaning(self, tenant: str, leg: VectorLeg, table: "_Table") -> LegAnswer:
+        """Asks for more neighbours while the chunks of few records take all the places."""
+        if vector_problem(leg.vector, table.dimensions) is not None:
+            return LegFailure("unavailable")
+        where, values = _within(tenant, leg.filter)
+        sql = _NEAREST.format(k=table.k, condition=where)
+        near = min(leg.limit * 2, NEAREST)
+        while True:
+            vector = sqlite_vec.serialize_float32(leg.vector)
+            rows = self._db.execute(
+                sql, {"vector": vector, "near": near, "tenant": tenant, **values}
+            ).fetchall()
+            best = {row[0]: row for row in reversed(rows)}
+            if len(best) >= leg.limit or len(rows) < near or near == NEAREST:
+                ranked = sorted(best.values(), key=lambda row: (-row[1], row[0]))
+                return _hits(ranked[: leg.limit])
+            near = min(near * 4, NEAREST)
+
+    def _is_news(self, change: Change, k: int) -> bool:
+        row = self._db.execute(
+            f"SELECT version, live FROM docs_{k} WHERE tenant = ? AND id = ? AND chunk = 0",
+            (change.tenant, change.id),
+        ).fetchone()
+        return row is None or (change.version, isinstance(change, Tombstone)) >= (row[0], not row[1])
+
+    def _replace(self, change: Change, table: "_Table") -> None:
+        k = table.k
+        old = self._db.execute(
+            f"DELETE FROM docs_{k} WHERE tenant = ? AND id = ? RETURNING rowid, live",
+            (change.tenant, change.id),
+        ).fetchall()
+        for row, live in old:
+            if live:
+                self._db.execute(f"DELETE FROM words_{k} WHERE rowid = ?", (row,))
+            if live and table.dimensions is not None:
+                self._db.execute(f"DELETE FROM vectors_{k} WHERE rowid = ?", (row,))
+        if isinstance(change, Tombstone):
+            self._insert(k, (change.tenant, change.id, 0, change.version, 0, 1, 0, 0))
+            return
+        embedded = all(chunk.vector is not None for chunk in change.chunks)
+        fields = tuple(_stored(change, name) for name in (*KEYWORD_FIELDS, *NUMBER_FIELDS))
+        for at, chunk in enumerate(change.chunks):
+            head = (change.tenant, change.id, at, change.version, 1, len(change.chunks), embedded)
+            row = self._insert(k, (*head, len(chunk.tokens.split()), *fields))
+            self._db.execute(f"INSERT INTO words_{k}(rowid, text) VALUES (?, ?)", (row, chunk.tokens))
+            if chunk.vector is not None:
+                vector = sqlite_vec.serialize_float32(chunk.vector)
+                self._db.execute(
+                    f"INSERT INTO vectors_{k}(rowid, tenant, vector) VALUES (?, ?, ?)",
+                    (row, change.tenant, vector),
+                )
+
+    def _insert(self, k: int, row: tuple[Any, ...]) -> int:
+        columns = COLUMNS[: len(row)]
+        self._db.execute(
+            f"INSERT INTO docs_{k}({', '.join(columns)}) VALUES ({', '.join('?' * len(row))})",
+            row,
+        )
+        return self._db.last_insert_rowid()
+
+    @contextmanager
+    def _transaction(self, kind: str = "DEFERRED") -> Iterator[None]:
+        with self._lock, _outages():
+            self._db.execute(f"BEGIN {kind}")
+            try:
+                yield
+                self._db.execute("COMMIT")
+            finally:
+                if self._db.in_transaction:
+                    self._db.execute("ROLLBACK")
+
+
+class _Table(NamedTuple):
+    k: int
+    dimensions: int | None
+
+
+@contextmanager
+def _outages() -> Iterator[None]:
+    try:
+        yield
+    except _OUTAGES as error:
+        raise SearchUnavailable("The search index is not available. Try again.") from error
+
+
+def _within(tenant: str, rule: Filter) -> tuple[str, dict[str, str | int]]:
+    """The condition of a leg under its tenant, with named parameters."""
+    sql, values = condition(AllOf((Equals("tenant", tenant), rule)))
+    pieces = sql.split("?")
+    named = "".join(f"{piece}:v{at}" for at, piece in enumerate(pieces[:-1])) + pieces[-1]
+    return f"d.live = 1 AND {named}", {f"v{at}": value for at, value in enumerate(values)}
+
+
+def _stored(put: Put, name: str) -> str | int | None:
+    values = values_of(put.fields, name)
+    if name == MANY:
+        return json.dumps(values) if values else None
+    return values[0] if values else None
+
+
+def _space(model: str | None, dimensions: int | None) -> EmbeddingSpace | None:
+    return None if model is None or dimensions is None else EmbeddingSpace(model, dimensions)
+
+
+def _entry(row: tuple[Any, ...]) -> Entry:
+    tenant, record, version, live, revision, count, embedded = row
+    return Entry(tenant, record, version, bool(live), revision, count, bool(embedded))
+
+
+def _hits(rows: Any) -> tuple[Hit, ...]:
+    return tuple(Hit(record, score, chunk, version) for record, score, chunk, version in rows)

@@ -1,0 +1,52 @@
+"""Tables of the SQLite index file. Each index has a number k and tables of its own: `docs_k`, `words_k`, `terms_k`, `vectors_k`.
+
+`words_k` is an inverted index without content; `terms_k` reads its postings, so BM25 is computed in SQL with the same
+formula and statistics as the server's index, and no query language is involved. Tokens hold no space and no ASCII sign
+but `_` (`domain.tokens`): this tokenizer setting splits at the spaces alone.
+"""
+
+from factbook.domain.documents import KEYWORD_FIELDS, NUMBER_FIELDS
+
+REGISTRY = """
+CREATE TABLE IF NOT EXISTS indexes(
+  k INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL UNIQUE, model TEXT, dimensions INTEGER,
+  active INTEGER NOT NULL DEFAULT 0)
+"""
+
+COLUMNS = (
+    "tenant",
+    "id",
+    "chunk",
+    "version",
+    "live",
+    "chunks",
+    "embedded",
+    "length",
+    *KEYWORD_FIELDS,
+    *NUMBER_FIELDS,
+)
+
+
+def create_tables(k: int, dimensions: int | None) -> list[str]:
+    keywords = "".join(f", {name} TEXT" for name in KEYWORD_FIELDS)
+    numbers = "".join(f", {name} INTEGER" for name in NUMBER_FIELDS)
+    statements = [
+        f"""CREATE TABLE docs_{k}(
+          rowid INTEGER PRIMARY KEY, tenant TEXT NOT NULL, id TEXT NOT NULL, chunk INTEGER NOT NULL,
+          version INTEGER NOT NULL, live INTEGER NOT NULL, chunks INTEGER NOT NULL, embedded INTEGER NOT NULL,
+          length INTEGER NOT NULL{keywords}{numbers}, UNIQUE(tenant, id, chunk))""",
+        f"CREATE INDEX lengths_{k} ON docs_{k}(live, length)",
+        f"""CREATE VIRTUAL TABLE words_{k} USING
+          fts5(text, content='', contentless_delete=1, tokenize="ascii tokenchars '_'")""",
+        f"CREATE VIRTUAL TABLE terms_{k} USING fts5vocab('words_{k}', 'instance')",
+    ]
+    if dimensions is not None:
+        statements.append(
+            f"CREATE VIRTUAL TABLE vectors_{k} USING"
+            f" vec0(tenant TEXT PARTITION KEY, vector FLOAT[{dimensions}] distance_metric=cosine, chunk_size=256)"
+        )
+    return statements
+
+
+def drop_tables(k: int) -> list[str]:
+    return [f"DROP TABLE IF EXISTS {name}_{k}" for name in ("vectors", "terms", "words", "docs")]
