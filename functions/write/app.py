@@ -1,0 +1,191 @@
+"""Writes: facts and API tokens."""
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from factbook.api.app import Answer, App, Call
+from factbook.api.auth import derived_token_id, new_secret, secret_digest, token_text
+from factbook.api.errors import status_of
+from factbook.api.models import (
+    MAX_BATCH,
+    CreateToken,
+    DeleteQuery,
+    NewTokenAnswer,
+    SupersedeFact,
+    TokenAnswer,
+    VerifyFact,
+    WriteFact,
+    WriteFacts,
+    WriteResults,
+)
+from factbook.api.requests import read_object, validate
+from factbook.api.views import token_json
+from factbook.domain import errors as e
+from factbook.domain.facts import Fact
+from factbook.domain.principals import Principal
+from factbook.ports import Json, Operation, Token
+from factbook.usecases import facts, tokens
+
+BATCH_THREADS = 8
+app = App("write")
+lambda_handler = app
+CHANGES = (
+    e.FactNotFound,
+    e.PermissionDenied,
+    e.LegalHold,
+    e.FactChanged,
+    e.IdempotencyMismatch,
+    e.ValidationFailed,
+)
+
+
+@app.route(
+    "POST /v1/memory/facts",
+    "Write a fact",
+    body=WriteFact,
+    answer=Fact,
+    status=201,
+    idempotent=True,
+    refusals=(e.PermissionDenied, e.ScopeInvalid, e.IdempotencyMismatch, e.ValidationFailed),
+)
+def write_fact(call: Call) -> Answer:
+    return Answer(201, _write(call, call.body(WriteFact), call.operation))
+
+
+@app.route(
+    "POST /v1/memory/facts/batch",
+    "Write up to 100 independent facts",
+    body=WriteFacts,
+    answer=WriteResults,
+    idempotent=True,
+    refusals=(e.ValidationFailed,),
+)
+def write_facts(call: Call) -> Answer:
+    items = _batch_items(call)
+
+    def write(position: int) -> Json:
+        try:
+            body = validate(WriteFact, items[position], f"/items/{position}")
+            return {"status": 201, "fact": _write(call, body, call.operation.at(position))}
+        except e.FactbookError as error:
+            refusal: Json = {"code": error.code, "message": error.message}
+            if error.details:
+                refusal["details"] = error.details
+            return {"status": status_of(error), "error": refusal}
+
+    with ThreadPoolExecutor(max_workers=BATCH_THREADS) as pool:
+        return Answer(200, {"results": list(pool.map(write, range(len(items))))})
+
+
+@app.route(
+    "POST /v1/memory/facts/{id}/supersede",
+    "Write the next revision of a fact",
+    body=SupersedeFact,
+    answer=Fact,
+    idempotent=True,
+    refusals=CHANGES,
+)
+def supersede_fact(call: Call) -> Answer:
+    body = call.body(SupersedeFact)
+    fact = facts.supersede_fact(
+        call.services.memory,
+        call.principal,
+        call.operation,
+        call.path["id"],
+        body,
+        body.content,
+        body.expect_version,
+        has_content=body.has_content,
+    )
+    return Answer(200, fact.to_json())
+
+
+@app.route(
+    "POST /v1/memory/facts/{id}/verify",
+    "Verify a fact as a person",
+    body=VerifyFact,
+    answer=Fact,
+    idempotent=True,
+    refusals=CHANGES,
+)
+def verify_fact(call: Call) -> Answer:
+    expected = call.body(VerifyFact).expect_version
+    fact = facts.verify_fact(call.services.memory, call.principal, call.operation, call.path["id"], expected)
+    return Answer(200, fact.to_json())
+
+
+@app.route("DELETE /v1/memory/facts/{id}", "Delete a fact", query=DeleteQuery, answer=Fact, refusals=CHANGES)
+def delete_fact(call: Call) -> Answer:
+    expected = call.query(DeleteQuery).expect_version
+    fact = facts.delete_fact(call.services.memory, call.principal, call.operation, call.path["id"], expected)
+    return Answer(200, fact.to_json())
+
+
+@app.route(
+    "POST /v1/access/tokens",
+    "Make an API token",
+    body=CreateToken,
+    answer=NewTokenAnswer,
+    status=201,
+    idempotent=True,
+    refusals=(e.PermissionDenied, e.ReplayWithheld, e.ValidationFailed),
+)
+def create_token(call: Call) -> Answer:
+    body = call.body(CreateToken)
+    secret = new_secret()
+    token = Token(
+        id=derived_token_id(call.operation.key),
+        secret_sha256=secret_digest(secret),
+        principal=_holder(call.principal.tenant, body),
+        created_at=call.services.clock.now(),
+        created_by=call.principal.name,
+        expires_at=body.expires_at,
+    )
+    tokens.create_token(call.services.access, call.principal, token)
+    return Answer(201, token_json(token) | {"token": token_text(token.id, secret)})
+
+
+@app.route(
+    "DELETE /v1/access/tokens/{id}",
+    "Revoke an API token",
+    answer=TokenAnswer,
+    refusals=(e.NotFound, e.PermissionDenied),
+)
+def revoke_token(call: Call) -> Answer:
+    services = call.services
+    token = tokens.revoke_token(services.access, services.clock, call.principal, call.path["id"])
+    return Answer(200, token_json(token))
+
+
+def _write(call: Call, body: WriteFact, operation: Operation) -> Json:
+    scope = body.scope.resolve(call.principal)
+    fact = facts.write_fact(
+        call.services.memory, call.principal, operation, body.type, scope, body, body.content, body.key
+    )
+    return fact.to_json()
+
+
+def _batch_items(call: Call) -> list[Any]:
+    body = read_object(call.request)
+    if set(body) - {"items"}:
+        raise e.UnknownField("A batch has the field items and no other.")
+    items = body.get("items")
+    if not isinstance(items, list) or not 1 <= len(items) <= MAX_BATCH:
+        raise e.ValidationFailed(
+            "items must be a list of 1 to 100 facts.",
+            issues=[{"path": "/items", "message": "1 to 100 facts"}],
+        )
+    return items
+
+
+def _holder(tenant: str, body: CreateToken) -> Principal:
+    return Principal(
+        tenant=tenant,
+        actor=body.actor,
+        admin=body.admin,
+        reads_projects=frozenset(body.projects.read),
+        writes_projects=frozenset(body.projects.write),
+        reads_orgs=frozenset(body.orgs.read),
+        administers_orgs=frozenset(body.orgs.admin),
+        agent_id=body.agent_id or (body.actor.id if body.actor.kind == "agent" else None),
+    )

@@ -1,0 +1,158 @@
+"""One function's routes: authenticate, parse, call one use case, answer. Nothing else happens in between.
+
+A route handler takes a `Call` and gives an `Answer`; every refusal is an exception that `api.errors` maps.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, TypeVar
+
+from pydantic import BaseModel
+
+from ..bootstrap import Services, services
+from ..domain.errors import FactbookError, NotFound, StorageUnavailable, Throttled
+from ..domain.principals import Actor, Principal
+from ..domain.strict_json import dump_json
+from ..ports import Json, Operation
+from . import telemetry
+from .errors import status_of
+from .operations import identify
+from .requests import Request, read_body, read_query, read_request
+
+_NOBODY = Principal("", Actor(kind="service", id="anonymous"))
+Model = TypeVar("Model", bound=BaseModel)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A status with a JSON body, or a redirect."""
+
+    status: int
+    body: Json | None = None
+    headers: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Call:
+    """One authenticated request as a handler sees it; body and query are parsed at first use, strictly."""
+
+    route: "Route"
+    request: Request
+    services: Services
+    principal: Principal
+
+    @property
+    def path(self) -> Mapping[str, str]:
+        return self.request.path
+
+    def body(self, model: type[Model]) -> Model:
+        return read_body(model, self.request)
+
+    def query(self, model: type[Model]) -> Model:
+        return read_query(model, self.request)
+
+    @cached_property
+    def operation(self) -> Operation:
+        """This write, identified by (tenant, principal, route, Idempotency-Key), or unique without a key."""
+        return identify(self.request, self.principal)
+
+
+Handler = Callable[[Call], Answer]
+
+
+@dataclass(frozen=True)
+class Route:
+    """A route and what the API says of it: models of its parameters, body and answer, and the codes it may refuse with."""
+
+    key: str
+    handler: Handler
+    summary: str
+    body: type[BaseModel] | None = None
+    query: type[BaseModel] | None = None
+    answer: type[BaseModel] | None = None
+    status: int = 200
+    refusals: tuple[type[FactbookError], ...] = ()
+    idempotent: bool = False
+    public: bool = False
+
+    @property
+    def method(self) -> str:
+        return self.key.partition(" ")[0]
+
+    @property
+    def path(self) -> str:
+        return self.key.partition(" ")[2]
+
+
+class App:
+    """The Lambda handler of one function: a dispatch table from route keys."""
+
+    def __init__(self, name: str, wire: Callable[[], Services] = services) -> None:
+        self.name = name
+        self.wire = wire
+        self._routes: dict[str, Route] = {}
+
+    def __iter__(self) -> Iterator[Route]:
+        return iter(self._routes.values())
+
+    def route(self, key: str, summary: str, **described: Any) -> Callable[[Handler], Handler]:
+        """Register a handler; keyword arguments are the fields of `Route`."""
+
+        def register(handler: Handler) -> Handler:
+            self._routes[key] = Route(key, handler, summary, **described)
+            return handler
+
+        return register
+
+    def __call__(self, event: dict[str, Any], _: Any = None) -> dict[str, Any]:
+        """Serve one payload-2.0 event. Never raises: what is not foreseen is a 500 without details."""
+        with telemetry.observe(self.name, event) as seen:
+            answer = self._answer(event, seen)
+            seen.status = answer.status
+            return _response(answer)
+
+    def _answer(self, event: dict[str, Any], seen: telemetry.Observation) -> Answer:
+        request_id = event.get("requestContext", {}).get("requestId", "")
+        try:
+            return self._serve(event, seen)
+        except FactbookError as error:
+            seen.code = error.code
+            return _refusal(error, request_id)
+        except Exception:  # noqa: BLE001 - the last line of defence: a caller must never see a stack trace
+            seen.code = "internal-error"
+            seen.failed()
+            message = "Something failed on our side. Retry; if it stays, report the request id."
+            return Answer(
+                500, {"error": {"code": "internal-error", "message": message, "requestId": request_id}}
+            )
+
+    def _serve(self, event: dict[str, Any], seen: telemetry.Observation) -> Answer:
+        wired = self.wire()
+        route = self._routes.get(event["routeKey"])
+        request_headers = {name.lower(): value for name, value in (event.get("headers") or {}).items()}
+        if route is not None and route.public:
+            return route.handler(Call(route, read_request(event), wired, _NOBODY))
+        principal = wired.authenticator.authenticate(request_headers)
+        seen.principal(principal)
+        if route is None:
+            raise NotFound("There is no such route. See the API reference for the routes of this version.")
+        return route.handler(Call(route, read_request(event), wired, principal))
+
+
+def _refusal(error: FactbookError, request_id: str) -> Answer:
+    body: Json = {"code": error.code, "message": error.message, "requestId": request_id}
+    if error.details:
+        body["details"] = error.details
+    wait = error.retry_after if isinstance(error, Throttled | StorageUnavailable) else None
+    return Answer(status_of(error), {"error": body}, {"Retry-After": str(wait)} if wait else {})
+
+
+def _response(answer: Answer) -> dict[str, Any]:
+    headers = {
+        "Content-Type": "application/json; charset=utf-8",
+        "Cache-Control": "no-store",
+        **answer.headers,
+    }
+    body = "" if answer.body is None else dump_json(answer.body)
+    return {"statusCode": answer.status, "headers": headers, "body": body, "isBase64Encoded": False}

@@ -1,0 +1,44 @@
+"""Opaque signed cursors: a position that is good for one query of one principal only."""
+
+import base64
+import binascii
+import hashlib
+import hmac
+from collections.abc import Callable
+
+from ..domain.errors import BadInput
+from ..domain.principals import Principal
+from ..domain.strict_json import dump_json, parse_json
+from ..ports import Json
+
+_MAC_BYTES = 16
+
+
+class Cursors:
+    """Signs positions with the deployment's key, read at first use."""
+
+    def __init__(self, load_key: Callable[[], bytes]) -> None:
+        self._load_key = load_key
+        self._key: bytes | None = None
+
+    def write(self, principal: Principal, query: Json, position: Json) -> str:
+        text = dump_json(position).encode()
+        return base64.urlsafe_b64encode(self._mac(principal, query, text) + text).decode().rstrip("=")
+
+    def read(self, principal: Principal, query: Json, cursor: str) -> Json:
+        """The position. Raises BadInput for a cursor of another query or principal, or one that was altered."""
+        try:
+            raw = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))
+        except (binascii.Error, ValueError):
+            raw = b""
+        mac, text = raw[:_MAC_BYTES], raw[_MAC_BYTES:]
+        if not hmac.compare_digest(mac, self._mac(principal, query, text)):
+            raise BadInput("This cursor does not belong to this list. Start again without a cursor.")
+        position: Json = parse_json(text)
+        return position
+
+    def _mac(self, principal: Principal, query: Json, text: bytes) -> bytes:
+        if self._key is None:
+            self._key = self._load_key()
+        bound = dump_json([principal.tenant, principal.name, query]).encode()
+        return hmac.new(self._key, hashlib.sha256(bound).digest() + text, "sha256").digest()[:_MAC_BYTES]

@@ -1,0 +1,24 @@
+"""Which write a request is: the same Idempotency-Key of the same principal on the same route is the same operation."""
+
+import hashlib
+import secrets
+
+from ..domain.errors import BadInput
+from ..domain.principals import Principal
+from ..domain.strict_json import dump_json
+from ..ports import Operation
+from .requests import Request
+
+MAX_KEY_LENGTH = 255
+
+
+def identify(request: Request, principal: Principal) -> Operation:
+    """Raises BadInput for an Idempotency-Key that is empty or too long."""
+    body = dump_json([dict(request.path), dict(request.query), request.body_digest])
+    key = request.headers.get("idempotency-key")
+    if key is None:
+        return Operation(secrets.token_hex(16), body)
+    if not 1 <= len(key) <= MAX_KEY_LENGTH:
+        raise BadInput(f"An Idempotency-Key has 1 to {MAX_KEY_LENGTH} characters.")
+    identity = dump_json([principal.tenant, principal.name, request.route_key, key])
+    return Operation(hashlib.sha256(identity.encode()).hexdigest(), body)

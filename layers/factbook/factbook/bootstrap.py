@@ -1,0 +1,94 @@
+"""The composition root: the only module that makes clients and wires adapters to use cases."""
+
+from datetime import UTC, datetime
+from functools import cache, cached_property
+from typing import Any
+
+import boto3
+from botocore.config import Config
+
+from .adapters.dynamodb.access import DynamoAccess
+from .adapters.dynamodb.facts import DynamoFacts
+from .adapters.s3 import S3Blobs
+from .api.auth import Authenticator, secret_digest, token_text
+from .api.cursors import Cursors
+from .domain.principals import Actor, Principal
+from .domain.times import format_instant
+from .ports import Clock, Memory, Token
+from .settings import Settings, read_settings
+
+# A timeout is retried by the SDK: every write here recognises its own first try.
+SDK = Config(
+    connect_timeout=2,
+    read_timeout=5,
+    retries={"mode": "standard", "max_attempts": 4},
+    max_pool_connections=32,
+    tcp_keepalive=True,
+)
+
+
+# A presigned URL of another signature version would not open an object encrypted by KMS.
+SIGNING = {"s3": Config(signature_version="s3v4")}
+
+
+class SystemClock:
+    def now(self) -> str:
+        return format_instant(datetime.now(UTC))
+
+
+def make_client(service: str) -> Any:
+    make: Any = boto3.client
+    return make(service, config=SDK.merge(SIGNING[service]) if service in SIGNING else SDK)
+
+
+class Services:
+    """Everything the routes of one function use; each part is made at first use."""
+
+    def __init__(self, settings: Settings, clock: Clock | None = None, client: Any = None) -> None:
+        self.settings = settings
+        self.clock = clock or SystemClock()
+        self._client = client or make_client
+
+    @cached_property
+    def access(self) -> DynamoAccess:
+        return DynamoAccess(self._dynamodb, self.settings.access_table)
+
+    @cached_property
+    def authenticator(self) -> Authenticator:
+        return Authenticator(self.access, self.clock)
+
+    @cached_property
+    def cursors(self) -> Cursors:
+        return Cursors(self.access.cursor_key)
+
+    @cached_property
+    def memory(self) -> Memory:
+        return Memory(
+            facts=DynamoFacts(self._dynamodb, self.settings.facts_table),
+            blobs=S3Blobs(self._client("s3"), self.settings.blobs_bucket),
+            clock=self.clock,
+        )
+
+    @cached_property
+    def _dynamodb(self) -> Any:
+        return self._client("dynamodb")
+
+
+@cache
+def services() -> Services:
+    """The services of this process, from its environment."""
+    return Services(read_settings())
+
+
+def ensure_admin_token(wired: Services, tenant: str, token_id: str, secret: str, user: str = "admin") -> str:
+    """The tenant's first administrator token, created unless it is there; its text."""
+    wired.access.create_token(
+        Token(
+            id=token_id,
+            secret_sha256=secret_digest(secret),
+            principal=Principal(tenant, Actor(kind="user", id=user), admin=True),
+            created_at=wired.clock.now(),
+            created_by="service:setup",
+        )
+    )
+    return token_text(token_id, secret)

@@ -1,0 +1,1 @@
+"""What Factbook does, one verb phrase each, over ports."""

@@ -1,0 +1,204 @@
+"""Write facts: each change reads the head, decides in the domain, and lands in one conditional write.
+
+A write that finds another record in its place looks for its own mark there first: a lost reply, a retry or a parallel
+twin is answered as the first time. Checks run in the order not found, permission, hold, version.
+"""
+
+import hashlib
+import random
+import time
+from collections.abc import Callable
+from typing import Any
+
+from ..canonical import content_canonical
+from ..domain.access import can_see, require_write
+from ..domain.errors import FactNotFound, IdempotencyMismatch, PermissionDenied, Throttled
+from ..domain.facts import (
+    Fact,
+    FactChanges,
+    Payload,
+    close,
+    open_fact,
+    reopened,
+    require_changeable,
+    supersede,
+    verify,
+)
+from ..domain.ids import fact_id_for, short_digest
+from ..domain.principals import Principal
+from ..domain.scope import Scope
+from ..domain.strict_json import check_depth, dump_json
+from ..ports import Contended, Head, Mark, Memory, Operation
+
+INLINE_BYTES = 64 * 1024
+ATTEMPTS = 8
+
+Transition = Callable[[Fact, str], tuple[Fact, Fact]]
+
+
+def write_fact(
+    memory: Memory,
+    principal: Principal,
+    operation: Operation,
+    fact_type: str,
+    scope: Scope,
+    changes: FactChanges,
+    content: Any,
+    key: str | None = None,
+) -> Fact:
+    """The first revision of a new fact. Raises PermissionDenied, IdempotencyMismatch, BadInput."""
+    check_depth(content)
+    scope.check()
+    require_write(principal, scope)
+    fact_id = fact_id_for(operation.key)
+    payload = store_payload(memory, principal.tenant, fact_id, content)
+    fact = open_fact(fact_id, fact_type, scope, changes, payload, principal, memory.clock.now(), key)
+    head = Head(fact, 1, (_mark(operation, 1),))
+    for attempt in range(ATTEMPTS):
+        _pause(attempt)
+        try:
+            there = memory.facts.create(head)
+        except Contended:
+            continue
+        if there is None:
+            return fact
+        if payload.content_ref is not None:
+            memory.blobs.discard(payload.content_ref)
+        return _first_answer(memory, there, operation)
+    raise Throttled
+
+
+def supersede_fact(
+    memory: Memory,
+    principal: Principal,
+    operation: Operation,
+    fact_id: str,
+    changes: FactChanges,
+    content: Any,
+    expected: int | None = None,
+    *,
+    has_content: bool = True,
+) -> Fact:
+    """The next revision. Raises FactNotFound, PermissionDenied, LegalHold, FactChanged, IdempotencyMismatch."""
+    check_depth(content)
+    payload: list[Payload] = []
+
+    def transition(head: Fact, now: str) -> tuple[Fact, Fact]:
+        if has_content and not payload:  # stored once the write is known to be allowed, kept over retries
+            payload.append(store_payload(memory, principal.tenant, fact_id, content))
+        return supersede(head, changes, payload[0] if payload else None, principal, now)
+
+    return _change(memory, principal, operation, fact_id, expected, transition)
+
+
+def verify_fact(
+    memory: Memory, principal: Principal, operation: Operation, fact_id: str, expected: int | None = None
+) -> Fact:
+    """A revision a person vouches for. Raises as `supersede_fact`; PermissionDenied unless a user calls."""
+
+    def transition(head: Fact, now: str) -> tuple[Fact, Fact]:
+        return verify(head, principal, now)
+
+    return _change(memory, principal, operation, fact_id, expected, transition, only_users=True)
+
+
+def delete_fact(
+    memory: Memory, principal: Principal, operation: Operation, fact_id: str, expected: int | None = None
+) -> Fact:
+    """Close the head, without a new version; the closed revision. Raises as `supersede_fact`."""
+    for attempt in range(ATTEMPTS):
+        _pause(attempt)
+        head = changeable_head(memory, principal, fact_id)
+        require_changeable(head.fact, expected)
+        closed = close(head.fact, principal.name, memory.clock.now(), "deleted")
+        mark = _mark(operation, closed.version)
+        try:
+            there = memory.facts.amend(head, head.followed_by(closed, mark))
+        except Contended:
+            continue
+        if there is None:
+            return closed
+        if there.mark_of(mark.key) is not None and not there.fact.current:  # ours: its reply was lost
+            return there.fact
+    raise Throttled
+
+
+def changeable_head(memory: Memory, principal: Principal, fact_id: str) -> Head:
+    """The current head of a fact the principal sees and may write. Raises FactNotFound, PermissionDenied."""
+    head = memory.facts.head(principal.tenant, fact_id)
+    if head is None or not _shown(memory, principal, head.fact):
+        raise FactNotFound(fact_id)
+    require_write(principal, head.fact.scope)
+    return head
+
+
+def store_payload(memory: Memory, tenant: str, fact_id: str, content: Any) -> Payload:
+    """Content as kept: inline up to 64 KB of text, above it an object in S3 of this fact alone."""
+    text = dump_json(content)
+    raw = text.encode()
+    digest = "sha256:" + hashlib.sha256(content_canonical(content)).hexdigest()
+    if len(raw) <= INLINE_BYTES:
+        return Payload(text=text, content_hash=digest, size=len(raw))
+    ref = memory.blobs.put(tenant, fact_id, raw)
+    return Payload(text=None, content_hash=digest, size=len(raw), content_ref=ref)
+
+
+def _change(
+    memory: Memory,
+    principal: Principal,
+    operation: Operation,
+    fact_id: str,
+    expected: int | None,
+    transition: Transition,
+    *,
+    only_users: bool = False,
+) -> Fact:
+    for attempt in range(ATTEMPTS):
+        _pause(attempt)
+        head = memory.facts.head(principal.tenant, fact_id)
+        if head is None or not can_see(principal, head.fact) or head.fact.expired(memory.clock.now()):
+            raise FactNotFound(fact_id)
+        require_write(principal, head.fact.scope)
+        if head.mark_of(short_digest(operation.key)) is not None:
+            return _first_answer(memory, head, operation)
+        if not _shown(memory, principal, head.fact):
+            raise FactNotFound(fact_id)
+        if only_users and principal.actor.kind != "user":
+            raise PermissionDenied("Only a person may verify a fact. Use a user's token.")
+        require_changeable(head.fact, expected)
+        closed, following = transition(head.fact, memory.clock.now())
+        try:
+            there = memory.facts.advance(
+                head, closed, head.followed_by(following, _mark(operation, following.version))
+            )
+        except Contended:
+            continue
+        if there is None:
+            return following
+    raise Throttled
+
+
+def _first_answer(memory: Memory, head: Head, operation: Operation) -> Fact:
+    """What the operation answered when it landed. Raises IdempotencyMismatch when its body was another."""
+    mark = head.mark_of(short_digest(operation.key)) or Mark("", "", 1)
+    if mark.body and mark.body != short_digest(operation.body):
+        raise IdempotencyMismatch
+    if mark.version == head.fact.version:
+        return reopened(head.fact)
+    revision = memory.facts.revision(head.fact.scope.tenant_id, head.fact.id, mark.version)
+    if revision is None:
+        raise FactNotFound(head.fact.id)
+    return reopened(revision)
+
+
+def _shown(memory: Memory, principal: Principal, fact: Fact) -> bool:
+    return fact.current and not fact.expired(memory.clock.now()) and can_see(principal, fact)
+
+
+def _mark(operation: Operation, version: int) -> Mark:
+    return Mark(short_digest(operation.key), short_digest(operation.body), version)
+
+
+def _pause(attempt: int) -> None:
+    if attempt:
+        time.sleep(random.uniform(0, 0.01 * 2**attempt))  # noqa: S311 - jitter, not a secret

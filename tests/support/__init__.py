@@ -1,0 +1,1 @@
+"""What tests share: the service on an in-process AWS, called as API Gateway calls it."""

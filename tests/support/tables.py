@@ -1,0 +1,1 @@
+"""Tables and buckets as template.yaml declares them, made in whatever AWS the client talks to."""
