@@ -1,0 +1,302 @@
+"""ministack, served on a socket the runner has bound, with three things added: saves, expiry and a wake-up.
+
+Started as `python -m factbook_local.dataplane.emulator CONFIG` where CONFIG is the JSON of `Config`. Ends when its
+standard input does, so it never outlives a runner that was killed; what was acknowledged is saved first.
+"""
+
+import asyncio
+import contextlib
+import dataclasses
+import json
+import os
+import re
+import socket
+import sys
+import threading
+import time
+import urllib.parse
+from collections.abc import Awaitable, Callable, Iterator, MutableMapping
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+
+from factbook_local.dataplane.expiry import Expiry
+from factbook_local.dataplane.store import Cut, Store
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+
+SAVE_SECONDS = 0.5
+"""Between two saves. What is acknowledged is on disk within this and one save's length."""
+_KMS_READS = re.compile(r"Encrypt|Decrypt|GenerateDataKey|Sign|Verify|Describe|Get|List")
+_KEPT_RECORDS = 1_000
+"""Stream records that stay readable after every consumer has passed them."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Config:
+    """`file`: where the state is kept, None for nowhere. `expiring`: table name → its time-to-live attribute."""
+
+    socket_fd: int
+    file: str | None
+    expiring: dict[str, str]
+    expiry_seconds: float
+
+
+class DataPlane:
+    """The ASGI application: ministack's, and `/_factbook/…` for the runner."""
+
+    def __init__(self, config: Config) -> None:
+        # ministack reads its environment when imported: `process.py` has set it.
+        from ministack import app as ministack
+        from ministack.services import dynamodb
+
+        from factbook_local.dataplane import state
+
+        self._ministack: Any = ministack.app
+        self._dynamodb: Any = dynamodb
+        self._expiry = Expiry(config.expiring)
+        self._expiry_seconds = config.expiry_seconds
+        self._emitted = 0
+        self._more = asyncio.Condition()
+        self._expiring = False
+        self._sequence = 0
+        self._positions: dict[str, str] = {}
+        self._store = Store(Path(config.file)) if config.file else None
+        if self._store:
+            self._positions = state.restore(self._store)
+        self.journal = state.Journal()
+        self.saves: dict[str, Any] = {"count": 0, "longestSeconds": 0.0, "cutSeconds": 0.0, "failed": 0}
+        self._saving = asyncio.Lock()
+        self._watch()
+
+    def _watch(self) -> None:
+        """Stand in for ministack's own item functions, which all writes of items go through."""
+        ddb, journal, expiry = self._dynamodb, self.journal, self._expiry
+        set_item, remove_item, build = ddb._set_item, ddb._remove_item, ddb._build_change_record
+
+        def watched_set(table: dict[str, Any], pk: str, sk: str, item: dict[str, Any]) -> Any:
+            journal.items.add((table["TableArn"], pk, sk))
+            expiry.watch(table, pk, sk, item)
+            return set_item(table, pk, sk, item)
+
+        def watched_remove(table: dict[str, Any], pk: str, sk: str) -> Any:
+            journal.items.add((table["TableArn"], pk, sk))
+            return remove_item(table, pk, sk)
+
+        def recorded(*args: Any) -> dict[str, Any]:
+            record: dict[str, Any] = build(*args)
+            if self._expiring:
+                record["userIdentity"] = {"Type": "Service", "PrincipalId": "dynamodb.amazonaws.com"}
+            journal.records.append(record)
+            self._emitted += 1
+            return record
+
+        ddb._set_item, ddb._remove_item, ddb._build_change_record = watched_set, watched_remove, recorded
+        ddb._next_stream_seq = self._next_sequence
+        for table in ddb._tables.all_values():
+            for pk, row in table["items"].items():
+                for sk, item in row.items():
+                    expiry.watch(table, pk, sk, item)
+
+    def _next_sequence(self) -> str:
+        """Ever larger, also when the clock is set back and across restarts of a few milliseconds."""
+        self._sequence = max(self._sequence + 1, time.time_ns())
+        return f"{self._sequence:030d}"
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and scope["path"].startswith("/_factbook/"):
+            return await self._control(scope, receive, send)
+        before = self._emitted
+        try:
+            await self._ministack(scope, receive, send)
+        finally:
+            if scope["type"] == "http":
+                self._note(scope)
+            if self._emitted != before:
+                await self._wake()
+
+    def _note(self, scope: Scope) -> None:
+        """Which service may have changed, told from the request alone."""
+        target = next(
+            (value.decode("latin-1") for name, value in scope["headers"] if name == b"x-amz-target"), ""
+        )
+        service, _, action = target.partition(".")
+        if service.startswith("DynamoDB"):
+            if not action.endswith(("Item", "Items", "Query", "Scan", "GetRecords", "GetShardIterator")):
+                self.journal.documents.add("dynamodb")
+        elif service == "AmazonSQS":
+            self.journal.documents.add("sqs")
+        elif service == "TrentService":
+            if not _KMS_READS.match(action):
+                self.journal.documents.add("kms")
+        elif scope["method"] not in ("GET", "HEAD"):
+            self._note_object(scope["path"])
+
+    def _note_object(self, path: str) -> None:
+        from ministack.core.responses import get_account_id
+
+        bucket, _, key = path.lstrip("/").partition("/")
+        self.journal.documents.add("s3")
+        if key:
+            self.journal.objects.add((get_account_id(), bucket, key))
+        else:
+            self.journal.buckets.add((get_account_id(), bucket))
+
+    async def _wake(self) -> None:
+        async with self._more:
+            self._more.notify_all()
+
+    async def _control(self, scope: Scope, receive: Receive, send: Send) -> None:
+        query = dict(urllib.parse.parse_qsl(scope["query_string"].decode()))
+        match scope["path"].removeprefix("/_factbook/"):
+            case "records":  # how many stream records there ever were, once there are more than `after`
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(float(query.get("seconds", "20"))), self._more:
+                        await self._more.wait_for(lambda: self._emitted > int(query.get("after", "-1")))
+                answer: Any = {"emitted": self._emitted}
+            case "positions":
+                if scope["method"] == "PUT":
+                    self._advance(json.loads((await receive())["body"]))
+                answer = self._positions
+            case "save":
+                await self.save()
+                answer = self.saves
+            case "saves":
+                answer = self.saves
+            case _:
+                answer = {}
+        body = json.dumps(answer).encode()
+        await send(
+            {
+                "type": "http.response.start",
+                "status": 200,
+                "headers": [(b"content-type", b"application/json")],
+            }
+        )
+        await send({"type": "http.response.body", "body": body})
+
+    def _advance(self, moved: dict[str, Any]) -> None:
+        """`{"positions": {consumer: sequence}, "trim": {stream ARN: sequence}}`"""
+        self._positions.update(moved["positions"])
+        self.journal.positions.update(moved["positions"])
+        self.journal.trimmed.update(moved["trim"])
+        for arn, sequence in moved["trim"].items():
+            with _as_owner_of(arn):
+                self._trim(arn.split("/")[1], sequence)
+
+    def _trim(self, table: str, sequence: str) -> None:
+        records = self._dynamodb._stream_records.get(table) or []
+        excess = 0
+        while (
+            len(records) - excess > _KEPT_RECORDS
+            and records[excess]["dynamodb"]["SequenceNumber"] <= sequence
+        ):
+            excess += 1
+        if excess:
+            del records[:excess]
+            self._dynamodb._stream_trimmed[table] = self._dynamodb._stream_trimmed.get(table, 0) + excess
+
+    async def save(self) -> None:
+        """Write down what changed since the last save; a cut that fails is part of the next one."""
+        if self._store is None:
+            self.journal.clear()
+            return
+        async with self._saving:
+            began = time.perf_counter()
+            cut = self.journal.cut()
+            taken = time.perf_counter()
+            if not cut:
+                return
+            try:
+                await asyncio.get_running_loop().run_in_executor(None, self._store.apply, cut)
+            except Exception as error:  # noqa: BLE001 - a full disk must not end the service
+                self._failed(cut, error)
+                return
+            self.saves["count"] += 1
+            self.saves["cutSeconds"] = max(self.saves["cutSeconds"], taken - began)
+            self.saves["longestSeconds"] = max(self.saves["longestSeconds"], time.perf_counter() - began)
+
+    def _failed(self, cut: Cut, error: Exception) -> None:
+        self.journal.put_back(cut)
+        self.saves["failed"] += 1
+        print(f"factbook: the state could not be saved: {error}", file=sys.stderr, flush=True)
+
+    async def keep_saving(self) -> None:
+        while True:
+            await asyncio.sleep(SAVE_SECONDS)
+            await self.save()
+
+    async def keep_expiring(self) -> None:
+        while True:
+            await asyncio.sleep(self._expiry_seconds)
+            before = self._emitted
+            self._expiring = True
+            try:
+                for table, pk, sk, item in self._expiry.due(time.time()):
+                    with _as_owner_of(table["TableArn"]):
+                        self._dynamodb._remove_item(table, pk, sk)
+                        self._dynamodb._emit_stream_event(table["TableName"], "REMOVE", item, None)
+            finally:
+                self._expiring = False
+            if self._emitted != before:
+                await self._wake()
+
+
+@contextlib.contextmanager
+def _as_owner_of(arn: str) -> Iterator[None]:
+    from ministack.core.arn import parse_arn
+    from ministack.core.responses import request_scope
+
+    spec = parse_arn(arn)
+    with request_scope(spec.account_id, spec.region):
+        yield
+
+
+class _Server(uvicorn.Server):
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield  # the runner decides when this ends
+
+
+def _end_with_stdin(stop: Callable[[], None]) -> None:
+    def wait() -> None:
+        while os.read(0, 4096):
+            pass
+        stop()
+
+    threading.Thread(target=wait, daemon=True).start()
+
+
+async def serve(config: Config) -> None:
+    plane = DataPlane(config)
+    server = _Server(
+        uvicorn.Config(
+            plane,
+            lifespan="on",
+            log_level="error",
+            access_log=False,
+            ws="none",
+            http="h11",
+            timeout_keep_alive=600,
+            timeout_graceful_shutdown=1,
+            h11_max_incomplete_event_size=1 << 20,
+        )
+    )
+    loop = asyncio.get_running_loop()
+    _end_with_stdin(lambda: loop.call_soon_threadsafe(setattr, server, "should_exit", True))
+    tasks = [asyncio.create_task(plane.keep_saving()), asyncio.create_task(plane.keep_expiring())]
+    await server.serve(sockets=[socket.socket(fileno=config.socket_fd)])
+    for task in tasks:
+        task.cancel()
+    await plane.save()
+
+
+def main() -> None:
+    asyncio.run(serve(Config(**json.loads(sys.argv[1]))))
+
+
+if __name__ == "__main__":
+    main()

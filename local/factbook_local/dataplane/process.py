@@ -1,0 +1,111 @@
+"""Starting and ending the data plane, and speaking to it."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+REGION = "us-east-1"
+ACCOUNT = "000000000000"
+CREDENTIALS = ("local", "local")
+"""Not secret: the data plane listens on the loopback interface and checks no signature."""
+
+
+class DataPlaneProcess:
+    """A data plane on a random port of 127.0.0.1. Its state lives in `file`, or nowhere."""
+
+    def __init__(
+        self,
+        *,
+        file: Path | None,
+        expiring: dict[str, str],
+        expiry_seconds: float = 2.0,
+        keep_open: tuple[int, ...] = (),
+        log: Any = None,
+    ) -> None:
+        listener = socket.create_server(("127.0.0.1", 0), backlog=512)
+        self.url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        config = {
+            "socket_fd": listener.fileno(),
+            "file": str(file) if file else None,
+            "expiring": expiring,
+            "expiry_seconds": expiry_seconds,
+        }
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "factbook_local.dataplane.emulator", json.dumps(config)],
+            stdin=subprocess.PIPE,
+            stdout=log,
+            stderr=log,
+            env=_environment(),
+            pass_fds=(listener.fileno(), *keep_open),
+            start_new_session=True,
+        )
+        listener.close()
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def returncode(self) -> int | None:
+        return self._process.poll()
+
+    def wait_until_serving(self, seconds: float = 60.0) -> None:
+        """The socket accepts from the start; the first answer says that the state is restored."""
+        try:
+            control(self.url, "saves", seconds=seconds)
+        except (urllib.error.URLError, OSError) as error:
+            raise DataPlaneEnded(self._process.poll()) from error
+
+    def stop(self, seconds: float = 15.0) -> int:
+        """Save and end. Answers the exit code."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        try:
+            return self._process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            return self._process.wait()
+
+
+class DataPlaneEnded(Exception):
+    """The data plane ended before it served."""
+
+    def __init__(self, code: int | None) -> None:
+        super().__init__(f"the data plane ended early (exit code {code})")
+
+
+def control(url: str, path: str, body: Any = None, *, seconds: float = 30.0) -> Any:
+    """One call of the runner's own interface on the data plane."""
+    request = urllib.request.Request(
+        f"{url}/_factbook/{path}",
+        method="GET" if body is None else "PUT",
+        data=None if body is None else json.dumps(body).encode(),
+    )
+    with urllib.request.urlopen(request, timeout=seconds) as answer:  # noqa: S310 - loopback
+        return json.load(answer)
+
+
+def _environment() -> dict[str, str]:
+    """ministack's settings. Its own port stays the default, whatever we listen on: names of queues hold it."""
+    kept = {
+        name: os.environ[name]
+        for name in ("PATH", "PYTHONPATH", "LANG", "HOME", "TMPDIR", "VIRTUAL_ENV")
+        if name in os.environ
+    }
+    return kept | {
+        "BIND_HOST": "127.0.0.1",
+        "MINISTACK_REGION": REGION,
+        "MINISTACK_ACCOUNT_ID": ACCOUNT,
+        "PERSIST_STATE": "0",
+        "IOT_MTLS_ENABLED": "0",
+        "SFTP_ENABLED": "0",
+        "LOG_LEVEL": "ERROR",
+        "AWS_EC2_METADATA_DISABLED": "true",
+        "DOCKER_HOST": "unix:///nonexistent",
+        "PYTHONUNBUFFERED": "1",
+    }

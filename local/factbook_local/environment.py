@@ -1,0 +1,67 @@
+"""The environment of a function: what Lambda sets, what the template says, and what differs on this machine."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from factbook_local.dataplane.process import CREDENTIALS, REGION
+from factbook_local.stack import Function
+from factbook_local.template import Template
+
+_PASSED_ON = (
+    "MEMORY_",
+    "KINDGI_MEMORY_",
+    "OPENSEARCH_",
+    "FACTBOOK_",
+    "POWERTOOLS_",
+    "OIDC_",
+    "AWS_LAMBDA_LOG_LEVEL",
+)
+"""Settings that may be given on the command line: `MEMORY_EMBEDDINGS=… factbook local`."""
+_OF_THE_MACHINE = ("PATH", "LANG", "TMPDIR", "SSL_CERT_FILE", "NO_PROXY", "no_proxy", "VIRTUAL_ENV")
+
+
+def function_environment(
+    function: Function,
+    template: Template,
+    *,
+    endpoint: str,
+    invoke_url: str,
+    local: Mapping[str, str],
+    caller: Mapping[str, str] = os.environ,
+) -> dict[str, str]:
+    """`local`: settings that only local mode has (a search file, a signing key); they win over the template's.
+
+    A variable of the caller wins over both, if it is one of the service's settings.
+    """
+    asked = template.resolve(function.environment)
+    environment = {name: caller[name] for name in _OF_THE_MACHINE if name in caller}
+    environment |= {
+        "TZ": ":UTC",
+        "HOME": str(Path.home()),
+        "PYTHONUNBUFFERED": "1",
+        "AWS_REGION": REGION,
+        "AWS_DEFAULT_REGION": REGION,
+        "AWS_ACCESS_KEY_ID": CREDENTIALS[0],
+        "AWS_SECRET_ACCESS_KEY": CREDENTIALS[1],
+        "AWS_ENDPOINT_URL": endpoint,
+        "AWS_ENDPOINT_URL_LAMBDA": invoke_url,
+        "AWS_CONFIG_FILE": os.devnull,
+        "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
+        "AWS_EC2_METADATA_DISABLED": "true",
+        "AWS_LAMBDA_FUNCTION_NAME": function.name,
+        "AWS_LAMBDA_FUNCTION_VERSION": "$LATEST",
+        "AWS_LAMBDA_FUNCTION_MEMORY_SIZE": str(function.memory),
+        "AWS_LAMBDA_INITIALIZATION_TYPE": "on-demand",
+        "POWERTOOLS_TRACE_DISABLED": "true",  # there is no X-Ray daemon here
+    }
+    environment |= {name: _text(value) for name, value in asked.items()}
+    environment |= {
+        name: value for name, value in local.items() if name in asked or name in ("SEARCH_SQLITE",)
+    }
+    environment |= {name: value for name, value in caller.items() if name.startswith(_PASSED_ON)}
+    return environment
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

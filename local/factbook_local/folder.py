@@ -1,0 +1,141 @@
+"""A data folder: one runner at a time, one version of its format."""
+
+import fcntl
+import os
+import secrets
+import shutil
+import tempfile
+import time
+from pathlib import Path
+
+FORMAT = "factbook local data 1"
+_LOCK, _VERSION, _SECRET = "lock", "format", "secret"
+_OURS = (
+    _VERSION,
+    _SECRET,
+    "state.sqlite",
+    "state.sqlite-wal",
+    "state.sqlite-shm",
+    "search",
+    "checkpoint-key.pem",
+)
+_GRACE_SECONDS = 10.0
+"""How long the data plane of a killed runner may take to save and end."""
+
+
+class FolderError(Exception):
+    """The folder cannot be used; the message says why and what to do."""
+
+
+class DataFolder:
+    """An open, locked folder. The lock is the kernel's: it ends with the last process that holds `lock_fd`."""
+
+    def __init__(self, path: Path, *, reset: bool = False) -> None:
+        self.path = path
+        self.lock_fd = _lock(path)
+        if reset:
+            self._empty()
+        self._check_format()
+        self.secret = self._read_secret()
+
+    @property
+    def state(self) -> Path:
+        return self.path / "state.sqlite"
+
+    @property
+    def search(self) -> Path:
+        (self.path / "search").mkdir(exist_ok=True)
+        return self.path / "search" / "index.sqlite"
+
+    @property
+    def signing_key(self) -> Path:
+        return self.path / "checkpoint-key.pem"
+
+    def close(self) -> None:
+        os.close(self.lock_fd)
+
+    def _empty(self) -> None:
+        for name in _OURS:
+            entry = self.path / name
+            if entry.is_dir():
+                shutil.rmtree(entry)
+            else:
+                entry.unlink(missing_ok=True)
+
+    def _check_format(self) -> None:
+        version = self.path / _VERSION
+        if version.exists():
+            found = version.read_text(encoding="utf-8").strip()
+            if found != FORMAT:
+                raise FolderError(
+                    f"{self.path} holds {found!r}, this version reads {FORMAT!r}. "
+                    "Start with --reset to empty it, or give another --data folder."
+                )
+        elif any(entry.name != _LOCK for entry in self.path.iterdir()):
+            raise FolderError(
+                f"{self.path} is not empty and not a Factbook data folder. Give another --data folder."
+            )
+        else:
+            _write(version, FORMAT.encode())
+
+    def _read_secret(self) -> bytes:
+        """What the tenants' first tokens derive from, so that every start on this folder gives the same ones."""
+        file = self.path / _SECRET
+        if not file.exists():
+            _write(file, secrets.token_bytes(32))
+        return file.read_bytes()
+
+
+def _write(file: Path, data: bytes) -> None:
+    """All or nothing, readable by its owner alone."""
+    draft = file.with_name(file.name + ".new")
+    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as stream:
+        stream.write(data)
+    draft.replace(file)
+
+
+def _lock(path: Path) -> int:
+    try:
+        path.mkdir(parents=True, exist_ok=True, mode=0o700)
+        fd = os.open(path / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+    except OSError as error:
+        raise FolderError(f"{path} cannot be used: {error.strerror}.") from error
+    deadline = time.monotonic() + _GRACE_SECONDS
+    while True:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = os.pread(fd, 32, 0).decode().strip()
+            if _runs(holder) or time.monotonic() > deadline:
+                os.close(fd)
+                raise FolderError(
+                    f"{path} is in use by another runner (process {holder}). Stop it, or give another --data folder."
+                ) from None
+            time.sleep(0.05)
+        else:
+            os.ftruncate(fd, 0)
+            os.pwrite(fd, str(os.getpid()).encode(), 0)
+            return fd
+
+
+def _runs(holder: str) -> bool:
+    if not holder.isdigit():
+        return False
+    try:
+        os.kill(int(holder), 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+class TemporaryFolder(DataFolder):
+    """A folder that is removed at the end: what a start without --data uses."""
+
+    def __init__(self) -> None:
+        super().__init__(Path(tempfile.mkdtemp(prefix="factbook-")))
+
+    def close(self) -> None:
+        super().close()
+        shutil.rmtree(self.path, ignore_errors=True)

@@ -1,0 +1,201 @@
+"""Reading a SAM template: YAML with CloudFormation's short tags, parameters, conditions and intrinsic functions.
+
+A value is resolved once its resources exist, because a stream's ARN or a key's id is known only then.
+"""
+
+import base64
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+NO_VALUE = object()
+"""What `AWS::NoValue` resolves to: the property is left out."""
+_PLACEHOLDER = re.compile(r"\$\{(!?)([^}]+)\}")
+
+
+class TemplateError(Exception):
+    """The template says something local mode cannot do; the message says where and what."""
+
+
+class _Loader(yaml.SafeLoader):
+    """SafeLoader that knows `!Ref`, `!GetAtt`, `!Sub` and the other short forms."""
+
+
+def _short_form(loader: yaml.SafeLoader, suffix: str, node: yaml.Node) -> Any:
+    value: Any
+    if isinstance(node, yaml.ScalarNode):
+        value = loader.construct_scalar(node)
+    elif isinstance(node, yaml.SequenceNode):
+        value = loader.construct_sequence(node, deep=True)
+    else:
+        assert isinstance(node, yaml.MappingNode)
+        value = loader.construct_mapping(node, deep=True)
+    if suffix == "GetAtt" and isinstance(value, str):
+        value = value.split(".", 1)
+    return {suffix if suffix in ("Ref", "Condition") else f"Fn::{suffix}": value}
+
+
+_Loader.add_multi_constructor("!", _short_form)
+
+
+class Template:
+    """A parsed template. `physical`: logical id → attribute → value, where `Ref` is an attribute like the others."""
+
+    def __init__(
+        self, path: Path, pseudo: Mapping[str, str], parameters: Mapping[str, str] | None = None
+    ) -> None:
+        try:
+            document = yaml.load(path.read_text(encoding="utf-8"), Loader=_Loader)  # noqa: S506 - a SafeLoader
+        except (OSError, yaml.YAMLError) as error:
+            raise TemplateError(f"{path}: {error}") from error
+        if not isinstance(document, dict) or not isinstance(document.get("Resources"), dict):
+            raise TemplateError(f"{path}: no Resources")
+        self.folder = path.resolve().parent
+        self.physical: dict[str, dict[str, str]] = {}
+        self._pseudo = dict(pseudo)
+        self._globals: dict[str, Any] = document.get("Globals") or {}
+        self._mappings: dict[str, Any] = document.get("Mappings") or {}
+        self._conditions: dict[str, Any] = document.get("Conditions") or {}
+        declared = document.get("Parameters") or {}
+        self._parameters = {
+            name: str(spec["Default"]) for name, spec in declared.items() if "Default" in spec
+        }
+        self._parameters.update(
+            {name: value for name, value in (parameters or {}).items() if name in declared}
+        )
+        self.resources: dict[str, dict[str, Any]] = {
+            name: resource
+            for name, resource in document["Resources"].items()
+            if "Condition" not in resource or self._holds(resource["Condition"])
+        }
+
+    def of_type(self, *types: str) -> dict[str, dict[str, Any]]:
+        """Logical id → unresolved properties, with SAM's Globals merged in."""
+        return {
+            name: self._with_globals(resource)
+            for name, resource in self.resources.items()
+            if resource["Type"] in types
+        }
+
+    def _with_globals(self, resource: dict[str, Any]) -> dict[str, Any]:
+        section = resource["Type"].removeprefix("AWS::Serverless::")
+        return _merged(self._globals.get(section, {}), resource.get("Properties") or {})
+
+    def resolve(self, value: Any) -> Any:
+        """The value with every intrinsic function carried out."""
+        if isinstance(value, dict):
+            if len(value) == 1:
+                ((name, argument),) = value.items()
+                if name in ("Ref", "Condition") or name.startswith("Fn::"):
+                    return self._call(name, argument)
+            resolved = {key: self.resolve(part) for key, part in value.items()}
+            return {key: part for key, part in resolved.items() if part is not NO_VALUE}
+        if isinstance(value, list):
+            return [part for part in map(self.resolve, value) if part is not NO_VALUE]
+        return value
+
+    def _call(self, name: str, argument: Any) -> Any:
+        match name:
+            case "Ref":
+                return self._ref(argument)
+            case "Condition":
+                return self._holds(argument)
+            case "Fn::GetAtt":
+                return self._attribute(argument[0], self.resolve(argument[1]))
+            case "Fn::Sub":
+                return self._substitute(argument)
+            case "Fn::If":
+                return self.resolve(argument[1] if self._holds(argument[0]) else argument[2])
+            case _:
+                return self._compute(name, self.resolve(argument))
+
+    def _compute(self, name: str, argument: Any) -> Any:
+        """The functions whose arguments are values like any other."""
+        match name:
+            case "Fn::Join":
+                return argument[0].join(map(str, argument[1]))
+            case "Fn::Select":
+                return argument[1][int(argument[0])]
+            case "Fn::Split":
+                return argument[1].split(argument[0])
+            case "Fn::FindInMap":
+                return self._mappings[argument[0]][argument[1]][argument[2]]
+            case "Fn::Base64":
+                return base64.b64encode(argument.encode()).decode()
+            case "Fn::Equals":
+                return str(argument[0]) == str(argument[1])
+            case "Fn::Not":
+                return not argument[0]
+            case "Fn::And":
+                return all(argument)
+            case "Fn::Or":
+                return any(argument)
+        raise TemplateError(f"local mode does not know {name}")
+
+    def _holds(self, condition: Any) -> bool:
+        if isinstance(condition, bool):
+            return condition
+        if isinstance(condition, str):
+            return bool(self.resolve(self._conditions[condition]))
+        return bool(self.resolve(condition))
+
+    def _ref(self, name: str) -> Any:
+        if name == "AWS::NoValue":
+            return NO_VALUE
+        if name in self._pseudo:
+            return self._pseudo[name]
+        if name in self._parameters:
+            return self._parameters[name]
+        return self._attribute(name, "Ref")
+
+    def _attribute(self, resource: str, attribute: str) -> str:
+        found = self.physical.get(resource, {}).get(attribute)
+        if found is not None:
+            return found
+        if resource not in self.resources:
+            raise TemplateError(f"no resource or parameter is called {resource}")
+        # Roles, policies, log groups: nothing local asks for them, a name is enough.
+        return (
+            f"{self._pseudo['AWS::StackName']}-{resource}"
+            if attribute == "Ref"
+            else f"{resource}.{attribute}"
+        )
+
+    def _substitute(self, argument: Any) -> str:
+        text, variables = (argument, {}) if isinstance(argument, str) else argument
+
+        def value(match: re.Match[str]) -> str:
+            literal, name = match[1], match[2].strip()
+            if literal:
+                return f"${{{match[2]}}}"
+            if name in variables:
+                return str(self.resolve(variables[name]))
+            if "." in name:
+                return str(self._attribute(*name.split(".", 1)))
+            return str(self._ref(name))
+
+        return _PLACEHOLDER.sub(value, text)
+
+
+def _merged(common: Any, own: Any) -> Any:
+    """SAM's rule for Globals: maps merge, lists are appended, anything else is overridden."""
+    if (
+        isinstance(common, dict)
+        and isinstance(own, dict)
+        and not _is_intrinsic(common)
+        and not _is_intrinsic(own)
+    ):
+        return {
+            **common,
+            **{key: _merged(common[key], value) if key in common else value for key, value in own.items()},
+        }
+    if isinstance(common, list) and isinstance(own, list):
+        return common + own
+    return own
+
+
+def _is_intrinsic(value: dict[str, Any]) -> bool:
+    return len(value) == 1 and next(iter(value)).startswith(("Ref", "Fn::"))

@@ -1,0 +1,199 @@
+"""The other side of `workers.py`: processes that import once and fork quickly.
+
+One root imports what every function needs. It forks a template per function, which takes on that function's
+environment and imports its module; a template forks workers, and a worker handles one event at a time, as an
+execution environment of Lambda does. Nothing here starts a thread: a fork must find one thread only.
+
+Frames on a worker's socket: `>II`, the lengths of a JSON head and of a JSON body, then both.
+"""
+
+import contextlib
+import ctypes
+import gc
+import importlib
+import json
+import os
+import random
+import signal
+import socket
+import struct
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+_FRAME = struct.Struct(">II")
+_LENGTH = struct.Struct(">I")
+_PRELOADED = (
+    "boto3",
+    "botocore.session",
+    "botocore.handlers",
+    "urllib3",
+    "pydantic",
+    "cryptography.hazmat.primitives.ciphers.aead",
+    "aws_lambda_powertools",
+    "rfc8785",
+    "uuid",
+    "hashlib",
+    "decimal",
+    "concurrent.futures",
+)
+_RESPONSE_LIMIT = 6 * 1024 * 1024
+"""Lambda's limit for an answer to a synchronous call, in bytes."""
+
+Handler = Callable[[Any, Any], Any]
+
+
+def _die_with_parent() -> None:
+    """On Linux the kernel ends us when our parent ends; elsewhere the closed socket does, after the current event."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+
+
+def receive_command(control: socket.socket) -> tuple[dict[str, Any], list[int]] | None:
+    """One command and the descriptors that came with it; None when the other side is gone."""
+    data, fds, _, _ = socket.recv_fds(control, 1 << 16, 4)
+    if not data:
+        return None
+    while len(data) < _LENGTH.size or len(data) < _LENGTH.size + _LENGTH.unpack_from(data)[0]:
+        more = control.recv(1 << 16)
+        if not more:
+            return None
+        data += more
+    return json.loads(data[_LENGTH.size :]), fds
+
+
+def send_command(control: socket.socket, command: dict[str, Any], fds: tuple[int, ...] = ()) -> None:
+    body = json.dumps(command).encode()
+    data = _LENGTH.pack(len(body)) + body
+    sent = socket.send_fds(control, [data], fds) if fds else control.send(data)
+    control.sendall(data[sent:])
+
+
+def main() -> None:
+    """The root: forks a template for each command."""
+    control = socket.socket(fileno=int(sys.argv[1]))
+    for name in _PRELOADED:
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name)
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    while (received := receive_command(control)) is not None:
+        function, (template_fd, log_fd) = received
+        if os.fork() == 0:
+            control.close()
+            _run_template(socket.socket(fileno=template_fd), log_fd, function)
+            os._exit(0)
+        os.close(template_fd)
+        os.close(log_fd)
+
+
+def _run_template(control: socket.socket, log_fd: int, function: dict[str, Any]) -> None:
+    """Become a function: its output, environment and path; then fork a worker for each command."""
+    _die_with_parent()
+    os.dup2(log_fd, 1)
+    os.dup2(log_fd, 2)
+    os.close(log_fd)
+    os.environ.clear()
+    os.environ.update(function["environment"])
+    time.tzset()
+    sys.path[:0] = function["paths"]
+    began = time.perf_counter()
+    try:
+        handler = _load(function["handler"])
+        problem = None
+    except BaseException as error:  # noqa: BLE001 - whatever a module raises while it is imported
+        handler, problem = None, _error(error, "Runtime.ImportModuleError")
+        traceback.print_exc()
+    send_command(control, {"seconds": time.perf_counter() - began, "error": problem})
+    gc.collect()
+    gc.freeze()
+    while (received := receive_command(control)) is not None:
+        _, (worker_fd,) = received
+        if os.fork() == 0:
+            control.close()
+            _work(socket.socket(fileno=worker_fd), function, handler, problem)
+            os._exit(0)
+        os.close(worker_fd)
+
+
+def _load(path: str) -> Handler:
+    module, _, name = path.rpartition(".")
+    return getattr(importlib.import_module(module.replace("/", ".")), name)  # type: ignore[no-any-return]
+
+
+def _work(channel: socket.socket, function: dict[str, Any], handler: Handler | None, problem: Any) -> None:
+    _die_with_parent()
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    random.seed()
+    stream = channel.makefile("rwb")
+    _write(stream, {"pid": os.getpid()}, b"")
+    while head := stream.read(_FRAME.size):
+        size, length = _FRAME.unpack(head)
+        meta, event = json.loads(stream.read(size)), stream.read(length)
+        answer, body = (
+            ({"error": problem}, b"") if handler is None else _handle(handler, event, meta, function)
+        )
+        sys.stdout.flush()
+        sys.stderr.flush()
+        _write(stream, answer, body)
+
+
+def _write(stream: Any, meta: dict[str, Any], body: bytes) -> None:
+    head = json.dumps(meta).encode()
+    stream.write(_FRAME.pack(len(head), len(body)) + head + body)
+    stream.flush()
+
+
+def _handle(
+    handler: Handler, event: bytes, meta: dict[str, Any], function: dict[str, Any]
+) -> tuple[dict[str, Any], bytes]:
+    os.environ["_X_AMZN_TRACE_ID"] = meta["trace"]
+    try:
+        result = handler(json.loads(event), _context(meta, function))
+        body = json.dumps(result).encode()
+    except Exception as error:  # noqa: BLE001 - the runtime reports whatever a handler raises
+        traceback.print_exc()
+        return {"error": _error(error)}, b""
+    except SystemExit as error:
+        os._exit(error.code if isinstance(error.code, int) else 1)
+    if len(body) > _RESPONSE_LIMIT:
+        return {
+            "error": {
+                "errorType": "Function.ResponseSizeTooLarge",
+                "errorMessage": (
+                    f"Response payload size exceeded maximum allowed payload size ({_RESPONSE_LIMIT} bytes)."
+                ),
+            }
+        }, b""
+    return {}, body
+
+
+def _context(meta: dict[str, Any], function: dict[str, Any]) -> Any:
+    """The context object of the Python runtime, as far as functions read it."""
+    deadline = meta["deadline"]
+    return SimpleNamespace(
+        aws_request_id=meta["request"],
+        function_name=function["name"],
+        function_version="$LATEST",
+        invoked_function_arn=function["arn"],
+        memory_limit_in_mb=str(function["memory"]),
+        log_group_name=f"/aws/lambda/{function['name']}",
+        log_stream_name=f"local/{os.getpid()}",
+        identity=None,
+        client_context=None,
+        get_remaining_time_in_millis=lambda: max(0, int((deadline - time.time()) * 1000)),
+    )
+
+
+def _error(error: BaseException, kind: str | None = None) -> dict[str, Any]:
+    return {
+        "errorMessage": str(error),
+        "errorType": kind or type(error).__name__,
+        "stackTrace": traceback.format_tb(error.__traceback__),
+    }
+
+
+if __name__ == "__main__":
+    main()
