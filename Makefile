@@ -15,7 +15,7 @@ RUN_LOCKS := $(foreach n,layer search local,requirements/$(n).txt)
 DEV_LOCKS := $(foreach n,dev conformance,requirements/$(n).txt)
 SAM := SAM_CLI_TELEMETRY=0 AWS_DEFAULT_REGION=eu-central-1 .venv-sam/bin/sam
 
-.PHONY: help install dev demo local test real lint format types openapi openapi-check sam layer-sizes ci lock
+.PHONY: help install dev demo local test real lint format types openapi openapi-check sam layer-sizes built ci lock
 
 help: ## show these commands
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 24
@@ -29,8 +29,8 @@ demo: $(VENV)/.embedder ## a fact's life, told over HTTP
 local: install ## the service on this machine (ARGS="--port 8080 --data DIR")
 	$(BIN)/factbook local $(ARGS)
 
-test: dev ## every test but those of a real search node
-	$(BIN)/python -m pytest --ignore=tests/real $(ARGS)
+test: dev ## every test but those of a real search node and of a build
+	$(BIN)/python -m pytest --ignore=tests/real --ignore=tests/built $(ARGS)
 
 real: dev ## tests on a real OpenSearch node (needs a JDK and Maven)
 	$(BIN)/python -m pytest tests/real $(ARGS)
@@ -58,6 +58,16 @@ openapi-check: install ## fail when openapi.json is not what the route tables sa
 sam: .venv-sam/.done ## lint the template, build functions and layers
 	$(SAM) validate --lint
 	$(SAM) build
+
+layer-sizes: ## what the layers weigh, unzipped and zipped (Lambda takes 250 MB unzipped in all)
+	@$(BIN)/python .ci/layer_sizes.py .aws-sam/build
+
+# The deployed build is for arm64; a second one, for this machine and its Python, can be run.
+built: dev .venv-sam/.done ## build for this machine and call each function from its build alone
+	@mkdir -p build
+	FACTBOOK_LAYER_PLATFORM=$$(uname -m) FACTBOOK_LAYER_PYTHON=$$($(BIN)/python -c 'import sys; print("%d.%d" % sys.version_info[:2])') \
+	PYTHON=$(CURDIR)/$(BIN)/python $(SAM) build --build-dir .aws-sam/host > build/built.log 2>&1 || { cat build/built.log; exit 1; }
+	$(BIN)/python -m pytest tests/built $(ARGS)
 
 ci: ## all that a submission has to pass
 	.ci/run

@@ -1,0 +1,133 @@
+"""Runtime, events and logs of the functions, and that the template's routes are the code's."""
+
+from typing import Any
+
+import pytest
+
+from factbook.settings import Settings
+from factbook_local.openapi import load_apps
+from factbook_local.template import Template
+
+from .conftest import ROOT, functions_of
+
+STREAMS = [
+    ("IndexFunction", "FactsTable.StreamArn", "IndexDeadLetters.Arn"),
+    ("IndexFunction", "LogTable.StreamArn", "IndexDeadLetters.Arn"),
+    ("CheckpointFunction", "LogTable.StreamArn", "CheckpointDeadLetters.Arn"),
+]
+
+
+def events_of(template: Template, kind: str) -> list[tuple[str, dict[str, Any]]]:
+    return [
+        (name, event["Properties"])
+        for name, function in functions_of(template)
+        for event in function["Events"].values()
+        if event["Type"] == kind
+    ]
+
+
+def route_key(event: dict[str, Any]) -> str:
+    return event["Path"] if event["Path"] == "$default" else f"{event['Method']} {event['Path']}"
+
+
+def test_each_route_leads_to_the_function_whose_code_serves_it(template: Template) -> None:
+    declared = [(route_key(event), name) for name, event in events_of(template, "HttpApi")]
+    served = [(route.key, f"{app.name.capitalize()}Function") for app in load_apps() for route in app]
+
+    assert sorted(declared) == sorted([*served, ("$default", "ReadFunction")])
+
+
+def test_each_function_is_deployed_from_its_own_folder_with_our_layer(template: Template) -> None:
+    for name, function in functions_of(template):
+        folder = ROOT / function["CodeUri"]
+        assert folder == ROOT / "functions" / name.removesuffix("Function").lower()
+        assert (folder / "app.py").is_file()
+        assert function["Handler"] == "app.lambda_handler"
+        assert "factbook-FactbookLayer" in function["Layers"]
+
+
+def test_only_what_searches_carries_the_search_layer(template: Template) -> None:
+    carrying = {
+        name for name, function in functions_of(template) if "factbook-SearchLayer" in function["Layers"]
+    }
+
+    assert carrying == {"RetrieveFunction", "IndexFunction"}
+
+
+def test_runtime_and_architecture_are_parameters(template: Template) -> None:
+    for function in template.of_type("AWS::Serverless::Function").values():
+        assert function["Runtime"] == {"Ref": "Runtime"}
+        assert function["Architectures"] == [{"Ref": "Architecture"}]
+    assert template.resolve([{"Ref": "Runtime"}, {"Ref": "Architecture"}]) == ["python3.13", "arm64"]
+
+
+def test_no_request_outlives_the_gateways_thirty_seconds(template: Template) -> None:
+    serving = {name for name, _ in events_of(template, "HttpApi")}
+
+    assert serving
+    assert [
+        name for name, function in functions_of(template) if name in serving and function["Timeout"] >= 30
+    ] == []
+
+
+def test_functions_get_settings_that_the_code_reads(template: Template) -> None:
+    known = {name.upper() for name in Settings.__dataclass_fields__}
+    for name, function in functions_of(template):
+        variables = function["Environment"]["Variables"].keys()
+        own = {variable for variable in variables if not variable.startswith("POWERTOOLS_")}
+        assert own - known == set(), name
+        assert {"FACTS_TABLE", "LOG_TABLE", "KEYS_TABLE", "ACCESS_TABLE"} <= own
+
+
+def test_each_function_logs_to_a_group_that_forgets(template: Template) -> None:
+    groups = {function["LoggingConfig"]["LogGroup"] for _, function in functions_of(template)}
+    kept = template.of_type("AWS::Logs::LogGroup")
+
+    assert len(groups) == len(dict(functions_of(template)))
+    assert groups <= {f"factbook-{name}" for name in kept}
+    assert [name for name, group in kept.items() if "RetentionInDays" not in group] == []
+
+
+def test_streams_are_read_by_those_that_follow_them(template: Template) -> None:
+    read = [
+        (name, e["Stream"], e["DestinationConfig"]["OnFailure"]["Destination"])
+        for name, e in events_of(template, "DynamoDB")
+    ]
+
+    assert read == STREAMS
+
+
+@pytest.mark.parametrize("place", range(len(STREAMS)))
+def test_one_bad_record_holds_up_no_stream_and_is_not_lost(template: Template, place: int) -> None:
+    _, event = events_of(template, "DynamoDB")[place]
+
+    assert event["StartingPosition"] == "TRIM_HORIZON"
+    assert event["BisectBatchOnFunctionError"] is True
+    assert event["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
+    assert event["MaximumRetryAttempts"] == 10
+    assert event["DestinationConfig"]["OnFailure"]["Type"] == "SQS"
+
+
+def test_schedules_take_generated_names_so_that_two_stacks_can_live_in_one_account(
+    template: Template,
+) -> None:
+    schedules = events_of(template, "ScheduleV2")
+
+    assert [name for name, _ in schedules] == ["IndexFunction", "CheckpointFunction"]
+    assert [event for _, event in schedules if event.get("OmitName") is not True] == []
+
+
+def test_the_api_answers_no_other_origin(template: Template) -> None:
+    (api,) = template.of_type("AWS::Serverless::HttpApi").values()
+
+    assert "CorsConfiguration" not in api
+
+
+def test_access_logs_hold_neither_tokens_nor_addresses_of_content(template: Template) -> None:
+    (api,) = template.of_type("AWS::Serverless::HttpApi").values()
+    logged = api["AccessLogSettings"]["Format"]
+
+    assert "$context.requestId" in logged
+    assert [
+        word for word in ("authorizer", "header", "path}", "querystring", "$context.path") if word in logged
+    ] == []

@@ -1,0 +1,209 @@
+"""What each function may do: nothing but what is written here."""
+
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from factbook_local.template import Template
+
+from .conftest import functions_of
+
+READS = {"dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:Query"}
+ONE_OR_QUERY = {"dynamodb:GetItem", "dynamodb:Query"}
+STREAM = {"dynamodb:DescribeStream", "dynamodb:GetRecords", "dynamodb:GetShardIterator"}
+LOGS = {"logs:CreateLogStream", "logs:PutLogEvents"}
+CHANGES = {
+    "dynamodb:UpdateItem",
+    "dynamodb:DeleteItem",
+    "dynamodb:BatchWriteItem",
+    "dynamodb:PartiQLUpdate",
+    "dynamodb:PartiQLDelete",
+}
+
+GRANTS = {
+    "WriteFunction": {
+        "WriteLogs.Arn": LOGS,
+        "FactsTable.Arn": {
+            "dynamodb:GetItem",
+            "dynamodb:BatchGetItem",
+            "dynamodb:PutItem",
+            "dynamodb:ConditionCheckItem",
+        },
+        "LogTable.Arn": ONE_OR_QUERY | {"dynamodb:PutItem", "dynamodb:ConditionCheckItem"},
+        "KeysTable.Arn": ONE_OR_QUERY | {"dynamodb:PutItem"},
+        "AccessTable.Arn": ONE_OR_QUERY | {"dynamodb:PutItem"},
+        **dict.fromkeys(
+            ("BlobsBucket.Arn/facts/*", "BlobsBucket.Arn/uploads/*"),
+            {
+                "s3:GetObject",
+                "s3:PutObject",
+                "s3:DeleteObject",
+                "s3:PutObjectTagging",
+                "s3:DeleteObjectTagging",
+            },
+        ),
+        "DataKey.Arn": {"kms:GenerateDataKey", "kms:Decrypt"},
+        "CheckpointFunction.Arn": {"lambda:InvokeFunction"},
+    },
+    "ReadFunction": {
+        "ReadLogs.Arn": LOGS,
+        **dict.fromkeys(
+            (
+                "FactsTable.Arn",
+                "FactsTable.Arn/index/listing",
+                "FactsTable.Arn/index/admin",
+                "LogTable.Arn",
+                "LogTable.Arn/index/thread",
+            ),
+            READS,
+        ),
+        "KeysTable.Arn": ONE_OR_QUERY,
+        "AccessTable.Arn": ONE_OR_QUERY | {"dynamodb:PutItem if the key is system"},
+        "AccessTable.Arn/index/tenant": ONE_OR_QUERY,
+        **dict.fromkeys(
+            ("BlobsBucket.Arn/facts/*", "BlobsBucket.Arn/uploads/*", "CheckpointsBucket.Arn/*"),
+            {"s3:GetObject"},
+        ),
+        "CheckpointsBucket.Arn": {"s3:ListBucket"},
+        "DataKey.Arn": {"kms:Decrypt"},
+    },
+    "RetrieveFunction": {
+        "RetrieveLogs.Arn": LOGS,
+        **dict.fromkeys(
+            (
+                "FactsTable.Arn",
+                "FactsTable.Arn/index/listing",
+                "FactsTable.Arn/index/admin",
+                "LogTable.Arn",
+                "LogTable.Arn/index/thread",
+            ),
+            READS,
+        ),
+        "KeysTable.Arn": ONE_OR_QUERY,
+        "AccessTable.Arn": ONE_OR_QUERY,
+        "DataKey.Arn": {"kms:Decrypt"},
+        "domain-arn/*": {"es:ESHttpGet", "es:ESHttpPost"},
+        "secret-arn": {"secretsmanager:GetSecretValue"},
+    },
+    "IndexFunction": {
+        "IndexLogs.Arn": LOGS,
+        "FactsTable.StreamArn": STREAM,
+        "LogTable.StreamArn": STREAM,
+        "FactsTable.Arn/stream/*": {"dynamodb:ListStreams"},
+        "LogTable.Arn/stream/*": {"dynamodb:ListStreams"},
+        "IndexDeadLetters.Arn": {"sqs:SendMessage"},
+        "FactsTable.Arn": READS | {"dynamodb:DeleteItem"},
+        "FactsTable.Arn/index/admin": {"dynamodb:Query"},
+        "LogTable.Arn": READS,
+        "LogTable.Arn/index/thread": READS,
+        "KeysTable.Arn": ONE_OR_QUERY,
+        "AccessTable.Arn": ONE_OR_QUERY | {"dynamodb:PutItem"},
+        "AccessTable.Arn/index/tenant": ONE_OR_QUERY | {"dynamodb:PutItem"},
+        **dict.fromkeys(
+            ("BlobsBucket.Arn/facts/*", "BlobsBucket.Arn/uploads/*"),
+            {"s3:GetObject", "s3:DeleteObject", "s3:DeleteObjectVersion"},
+        ),
+        "BlobsBucket.Arn": {"s3:ListBucket", "s3:ListBucketVersions"},
+        "DataKey.Arn": {"kms:Decrypt"},
+        "domain-arn/*": {"es:ESHttpGet", "es:ESHttpHead", "es:ESHttpPost", "es:ESHttpPut", "es:ESHttpDelete"},
+        "secret-arn": {"secretsmanager:GetSecretValue"},
+    },
+    "CheckpointFunction": {
+        "CheckpointLogs.Arn": LOGS,
+        "LogTable.StreamArn": STREAM,
+        "LogTable.Arn/stream/*": {"dynamodb:ListStreams"},
+        "CheckpointDeadLetters.Arn": {"sqs:SendMessage"},
+        "LogTable.Arn": ONE_OR_QUERY,
+        "AccessTable.Arn": ONE_OR_QUERY | {"dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:DeleteItem"},
+        "CheckpointsBucket.Arn/*": {"s3:GetObject", "s3:PutObject"},
+        "CheckpointsBucket.Arn": {"s3:ListBucket"},
+        "SigningKey.Arn": {"kms:Sign", "kms:GetPublicKey"},
+    },
+}
+
+
+def as_list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+def statements_of(template: Template, role: str) -> Iterator[dict[str, Any]]:
+    for policy in template.resolve(template.resources[role]["Properties"])["Policies"]:
+        yield from policy["PolicyDocument"]["Statement"]
+
+
+def role_of(function: dict[str, Any]) -> str:
+    return str(function["Role"]).removesuffix(".Arn")
+
+
+def grants_of(template: Template, role: str) -> dict[str, set[str]]:
+    """Resource → actions. A condition that is not expected shows up in the action's name."""
+    grants: dict[str, set[str]] = defaultdict(set)
+    for statement in statements_of(template, role):
+        assert statement["Effect"] == "Allow"
+        condition = ""
+        if "Condition" in statement:
+            assert statement["Condition"] == {
+                "ForAllValues:StringEquals": {"dynamodb:LeadingKeys": ["system"]}
+            }
+            condition = " if the key is system"
+        for resource in as_list(statement["Resource"]):
+            grants[resource] |= {action + condition for action in as_list(statement["Action"])}
+    return dict(grants)
+
+
+def test_every_function_has_a_role_of_its_own_and_nothing_but_inline_policies(template: Template) -> None:
+    functions = dict(functions_of(template))
+
+    assert functions.keys() == GRANTS.keys()
+    assert len({role_of(function) for function in functions.values()}) == len(functions)
+    assert {name for name, function in functions.items() if "Policies" in function} == set()
+
+
+@pytest.mark.parametrize("function", GRANTS)
+def test_a_role_may_do_exactly_what_its_function_does(template: Template, function: str) -> None:
+    role = role_of(dict(functions_of(template))[function])
+
+    assert grants_of(template, role) == GRANTS[function]
+
+
+def test_no_statement_names_every_resource_or_every_action(template: Template) -> None:
+    roles = template.of_type("AWS::IAM::Role")
+    named = [
+        word
+        for role in roles
+        for statement in statements_of(template, role)
+        for word in as_list(statement["Resource"]) + as_list(statement["Action"])
+    ]
+
+    assert len(named) > len(roles)
+    assert [word for word in named if word == "*" or word.endswith(":*")] == []
+
+
+def test_no_role_may_change_or_remove_what_is_in_the_log(template: Template) -> None:
+    for role in template.of_type("AWS::IAM::Role"):
+        for resource, actions in grants_of(template, role).items():
+            if resource.startswith("LogTable"):
+                assert actions & CHANGES == set(), role
+
+
+def test_only_writes_put_into_the_log(template: Template) -> None:
+    putting = {
+        function
+        for function, properties in functions_of(template)
+        if "dynamodb:PutItem" in grants_of(template, role_of(properties)).get("LogTable.Arn", set())
+    }
+
+    assert putting == {"WriteFunction"}
+
+
+def test_tracing_is_the_only_reason_for_a_managed_policy(template: Template) -> None:
+    for role in template.of_type("AWS::IAM::Role"):
+        properties = template.resources[role]["Properties"]
+        assert template.resolve(properties["ManagedPolicyArns"]) == [
+            "arn:aws:iam::aws:policy/AWSXRayDaemonWriteAccess"
+        ]
+        condition, _, otherwise = properties["ManagedPolicyArns"][0]["Fn::If"]
+        assert condition == "Traces"
+        assert otherwise == {"Ref": "AWS::NoValue"}

@@ -1,0 +1,143 @@
+"""Tables, buckets, keys and queues: their shape, and that they keep and hide what they hold."""
+
+from typing import Any
+
+import pytest
+
+from factbook_local.template import Template
+
+STATEFUL = ("AWS::DynamoDB::Table", "AWS::S3::Bucket", "AWS::KMS::Key")
+
+# Table → (partition key, sort key), index → (partition key, sort key, projection).
+SHAPES: dict[str, tuple[tuple[str, str], dict[str, tuple[str, str, Any]]]] = {
+    "FactsTable": (
+        ("pk S", "sk S"),
+        {
+            "listing": ("l S", "o S", ["t", "s", "x", "rv"]),
+            "admin": ("a S", "o S", ["t", "s", "x", "rv"]),
+            "due": ("du S", "do S", "KEYS_ONLY"),
+            "memory": ("m S", "mk S", "ALL"),
+        },
+    ),
+    "LogTable": (("pk S", "sk N"), {"thread": ("th S", "to S", "ALL")}),
+    "KeysTable": (("pk S", "sk N"), {}),
+    "AccessTable": (("pk S", "sk S"), {"tenant": ("tn S", "ts S", "ALL")}),
+}
+
+
+def keys_of(schema: list[dict[str, str]], types: dict[str, str]) -> tuple[str, ...]:
+    assert [key["KeyType"] for key in schema] == ["HASH", "RANGE"]
+    return tuple(f"{key['AttributeName']} {types[key['AttributeName']]}" for key in schema)
+
+
+def projection_of(index: dict[str, Any]) -> Any:
+    projection = index["Projection"]
+    return projection.get("NonKeyAttributes", projection["ProjectionType"])
+
+
+def properties_of(template: Template, name: str) -> dict[str, Any]:
+    properties = template.resolve(template.resources[name]["Properties"])
+    assert isinstance(properties, dict)
+    return properties
+
+
+def test_there_are_the_tables_of_the_architecture_and_no_others(template: Template) -> None:
+    assert template.of_type("AWS::DynamoDB::Table").keys() == SHAPES.keys()
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_a_table_has_its_keys_and_indexes(template: Template, name: str) -> None:
+    table = properties_of(template, name)
+    types = {each["AttributeName"]: each["AttributeType"] for each in table["AttributeDefinitions"]}
+    indexes = {
+        index["IndexName"]: (*keys_of(index["KeySchema"], types), projection_of(index))
+        for index in table.get("GlobalSecondaryIndexes", [])
+    }
+
+    assert (keys_of(table["KeySchema"], types), indexes) == SHAPES[name]
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_a_table_is_billed_by_request_encrypted_and_recoverable(template: Template, name: str) -> None:
+    table = properties_of(template, name)
+
+    assert table["BillingMode"] == "PAY_PER_REQUEST"
+    assert table["SSESpecification"] == {"SSEEnabled": True}
+    assert table["PointInTimeRecoverySpecification"]["PointInTimeRecoveryEnabled"] is True
+
+
+def test_a_destroyed_key_cannot_be_recovered_after_seven_days(template: Template) -> None:
+    recovery = properties_of(template, "KeysTable")["PointInTimeRecoverySpecification"]
+
+    assert recovery["RecoveryPeriodInDays"] == 7
+
+
+def test_streams_and_times_to_live_are_where_something_depends_on_them(template: Template) -> None:
+    tables = {name: properties_of(template, name) for name in SHAPES}
+    streams = {
+        n: t["StreamSpecification"]["StreamViewType"] for n, t in tables.items() if "StreamSpecification" in t
+    }
+    lives = {n: t["TimeToLiveSpecification"] for n, t in tables.items() if "TimeToLiveSpecification" in t}
+
+    assert streams == {"FactsTable": "NEW_AND_OLD_IMAGES", "LogTable": "NEW_IMAGE"}
+    assert lives == dict.fromkeys(("FactsTable", "AccessTable"), {"AttributeName": "ttl", "Enabled": True})
+
+
+@pytest.mark.parametrize("name", ["BlobsBucket", "CheckpointsBucket"])
+def test_a_bucket_is_versioned_encrypted_and_closed_to_the_public(template: Template, name: str) -> None:
+    bucket = properties_of(template, name)
+    encryption = bucket["BucketEncryption"]["ServerSideEncryptionConfiguration"]
+
+    assert bucket["VersioningConfiguration"] == {"Status": "Enabled"}
+    assert encryption == [{"ServerSideEncryptionByDefault": {"SSEAlgorithm": "AES256"}}]
+    assert len(bucket["PublicAccessBlockConfiguration"]) == 4
+    assert set(bucket["PublicAccessBlockConfiguration"].values()) == {True}
+
+
+@pytest.mark.parametrize("name", ["BlobsBucket", "CheckpointsBucket"])
+def test_a_bucket_refuses_requests_that_are_not_encrypted(template: Template, name: str) -> None:
+    (statement,) = properties_of(template, f"{name}Policy")["PolicyDocument"]["Statement"]
+
+    assert statement["Effect"] == "Deny"
+    assert statement["Condition"] == {"Bool": {"aws:SecureTransport": "false"}}
+    assert statement["Resource"] == [f"{name}.Arn", f"{name}.Arn/*"]
+
+
+def test_uploads_that_no_fact_names_go_away(template: Template) -> None:
+    rules = properties_of(template, "BlobsBucket")["LifecycleConfiguration"]["Rules"]
+    pending = [rule for rule in rules if rule.get("TagFilters") == [{"Key": "pending", "Value": "true"}]]
+
+    assert [(rule["Status"], rule["ExpirationInDays"]) for rule in pending] == [("Enabled", 2)]
+    assert [rule["Id"] for rule in rules if "ExpirationInDays" in rule and rule not in pending] == []
+
+
+def test_checkpoints_are_locked_for_as_long_as_the_parameters_say(template: Template) -> None:
+    properties = template.resources["CheckpointsBucket"]["Properties"]
+    retention = properties["ObjectLockConfiguration"]["Rule"]["DefaultRetention"]
+
+    assert properties["ObjectLockEnabled"] is True
+    assert properties["ObjectLockConfiguration"]["ObjectLockEnabled"] == "Enabled"
+    assert retention == {"Mode": {"Ref": "CheckpointLockMode"}, "Days": {"Ref": "CheckpointLockDays"}}
+
+
+def test_checkpoints_are_signed_by_an_ed25519_key_that_never_leaves_kms(template: Template) -> None:
+    key = properties_of(template, "SigningKey")
+
+    assert (key["KeySpec"], key["KeyUsage"]) == ("ECC_NIST_EDWARDS25519", "SIGN_VERIFY")
+
+
+def test_what_holds_data_outlives_the_stack_unless_told_otherwise(template: Template) -> None:
+    stateful = [r for r in template.resources.values() if r["Type"] in STATEFUL]
+
+    assert len(stateful) == 8
+    assert [r for r in stateful if r.get("DeletionPolicy") != {"Ref": "StatefulDeletion"}] == []
+    assert [r for r in stateful if r.get("UpdateReplacePolicy") != "Retain"] == []
+    assert template.resolve({"Ref": "StatefulDeletion"}) == "Retain"
+
+
+def test_dead_letters_are_encrypted_and_wait_two_weeks(template: Template) -> None:
+    queues = {name: properties_of(template, name) for name in template.of_type("AWS::SQS::Queue")}
+
+    assert queues.keys() == {"IndexDeadLetters", "CheckpointDeadLetters"}
+    for queue in queues.values():
+        assert queue == {"MessageRetentionPeriod": 14 * 24 * 3600, "SqsManagedSseEnabled": True}
