@@ -1,6 +1,17 @@
-"""What every test starts from: no account, no region of the machine's, no proxy to this machine."""
+"""What every test starts from: no account, no region of the machine's, no proxy to this machine.
+
+Emulators are started once and shared; a test that writes uses a tenant of its own.
+"""
 
 import os
+import uuid
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import HealthCheck
+from hypothesis import settings as hypothesis_settings
+from support import emulators
+from support.emulators import Aws
 
 for variable in [
     name
@@ -15,3 +26,26 @@ os.environ |= {
     "AWS_EC2_METADATA_DISABLED": "true",
     "NO_PROXY": "127.0.0.1,localhost",
 }
+
+# Timing is never asserted: what runs slowly on a busy machine is not wrong.
+hypothesis_settings.register_profile(
+    "factbook", deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+)
+hypothesis_settings.load_profile("factbook")
+
+
+@pytest.fixture(scope="session")
+def moto() -> Iterator[Aws]:
+    with emulators.moto() as aws:
+        yield aws
+
+
+@pytest.fixture(scope="session")
+def ministack() -> Iterator[Aws]:
+    with emulators.ministack() as aws:
+        yield aws
+
+
+@pytest.fixture
+def tenant() -> str:
+    return f"tenant-{uuid.uuid4()}"

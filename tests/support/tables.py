@@ -1,1 +1,77 @@
-"""Tables and buckets as template.yaml declares them, made in whatever AWS the client talks to."""
+"""Tables and buckets as template.yaml declares them, made in whatever AWS the clients talk to."""
+
+from functools import cache
+from typing import Any
+
+from factbook.settings import Settings, read_settings
+from factbook_local.stack import Stack, read_stack
+from factbook_local.template import Template
+from support.gateway import ROOT
+
+REGION = "us-east-1"
+_PSEUDO = {
+    "AWS::Region": REGION,
+    "AWS::AccountId": "000000000000",
+    "AWS::Partition": "aws",
+    "AWS::StackName": "factbook",
+    "AWS::URLSuffix": "amazonaws.com",
+}
+# Streams are left out: nothing here reads them, and an emulator that cancels a transaction may break them.
+_TABLE_FIELDS = ("KeySchema", "AttributeDefinitions", "GlobalSecondaryIndexes")
+
+
+@cache
+def declared() -> Stack:
+    return read_stack(Template(ROOT / "template.yaml", _PSEUDO))
+
+
+def make_tables(dynamodb: Any) -> None:
+    for name, properties in declared().named("AWS::DynamoDB::Table").values():
+        fields = {key: properties[key] for key in _TABLE_FIELDS if key in properties}
+        dynamodb.create_table(TableName=name, BillingMode="PAY_PER_REQUEST", **fields)
+
+
+def make_buckets(s3: Any) -> None:
+    for name, _ in declared().named("AWS::S3::Bucket").values():
+        s3.create_bucket(Bucket=name)
+
+
+def settings() -> Settings:
+    """What every function is told: the names of the tables and buckets made here."""
+    stack = declared()
+    kinds = ("AWS::DynamoDB::Table", "AWS::S3::Bucket")
+    names = {logical: {"Ref": name} for logical, (name, _) in stack.named(*kinds).items()}
+    stack.template.physical.update(names)
+    environment: dict[str, Any] = {}
+    for function in stack.functions.values():
+        environment |= {
+            key: str(stack.template.resolve(value)) for key, value in function.environment.items()
+        }
+    return read_settings(environment)
+
+
+def index_fields(table: str) -> dict[str, set[str] | None]:
+    """Index name → the attributes it holds besides the table's own key, None for all of them."""
+    stack = declared()
+    found: dict[str, set[str] | None] = {}
+    for name, properties in stack.named("AWS::DynamoDB::Table").values():
+        if name != table:
+            continue
+        for index in properties.get("GlobalSecondaryIndexes", []):
+            keys = {key["AttributeName"] for key in index["KeySchema"]}
+            projection = index["Projection"]
+            kind = projection["ProjectionType"]
+            found[index["IndexName"]] = (
+                None if kind == "ALL" else keys | set(projection.get("NonKeyAttributes", []))
+            )
+    return found
+
+
+def index_keys(table: str) -> dict[str, set[str]]:
+    """Index name → its key attributes: an item without one of them is not in the index."""
+    return {
+        index["IndexName"]: {key["AttributeName"] for key in index["KeySchema"]}
+        for name, properties in declared().named("AWS::DynamoDB::Table").values()
+        if name == table
+        for index in properties.get("GlobalSecondaryIndexes", [])
+    }

@@ -1,0 +1,242 @@
+"""What every FactStore keeps, whatever it stands on."""
+
+import uuid
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from factbook.domain.facts import Fact, FactChanges, Payload, close, open_fact, supersede
+from factbook.domain.principals import Actor, Principal
+from factbook.domain.scope import Scope
+from factbook.ports import Contended, FactStore, Head, Mark
+
+NEWEST = "~"
+NOON = "2026-01-01T12:00:00.000Z"
+
+
+def payload(text: str = '"x"') -> Payload:
+    return Payload(text=text, content_hash="sha256:0", size=len(text))
+
+
+class FactStoreContract:
+    """Subclasses give `store` and `tenant`."""
+
+    store: FactStore
+    tenant: str
+
+    @pytest.fixture(autouse=True)
+    def _principal(self, tenant: str) -> None:
+        self.tenant = tenant
+        self.writer = Principal(tenant, Actor(kind="user", id="ann"), admin=True)
+
+    def new(self, at: str = NOON, text: str = '"x"', **scope: str) -> Head:
+        place = Scope(tenantId=self.tenant, **scope)
+        fact = open_fact(str(uuid.uuid4()), "note", place, FactChanges(), payload(text), self.writer, at)
+        return Head(fact, 1, (Mark("k" * 12, "b" * 12, 1),))
+
+    def kept(self, **new: Any) -> Head:
+        head = self.new(**new)
+        assert self.store.create(head) is None
+        return head
+
+    def next_of(self, head: Head, now: str = NOON) -> tuple[Fact, Head]:
+        closed, following = supersede(head.fact, FactChanges(), payload('"y"'), self.writer, now)
+        return closed, head.followed_by(following, Mark("n" * 12, "m" * 12, following.version))
+
+    def advanced(self, head: Head) -> Head:
+        closed, after = self.next_of(head)
+        assert self.store.advance(head, closed, after) is None
+        return after
+
+    def rows_of(self, container: str | None, *, closed: bool = False, limit: int = 100) -> list[str]:
+        found = []
+        for shard in range(self.store.shards(container)):
+            rows, _ = self.store.rows(self.tenant, container, shard, NEWEST, limit, closed=closed)
+            found += [row.fact_id for row in rows]
+        return sorted(found)
+
+    # -- one record
+
+    def test_a_head_comes_back_as_it_was_put(self) -> None:
+        head = self.kept(userId="ünïcode|%~", projectId="p")
+        assert self.store.head(self.tenant, head.fact.id) == head
+
+    def test_nothing_is_found_under_another_tenant_or_another_id(self) -> None:
+        head = self.kept()
+        assert self.store.head(self.tenant + "x", head.fact.id) is None
+        assert self.store.head(self.tenant, head.fact.id + "x") is None
+        assert self.store.heads(self.tenant + "x", [head.fact.id]) == {}
+
+    def test_an_id_is_taken_once_and_the_loser_gets_the_winner(self) -> None:
+        head = self.kept()
+        other = Head(head.fact.model_copy(update={"type": "other"}), 1, ())
+        assert self.store.create(other) == head
+        assert self.store.head(self.tenant, head.fact.id) == head
+
+    def test_an_advance_keeps_the_closed_revision_and_the_new_head(self) -> None:
+        head = self.kept()
+        closed, after = self.next_of(head)
+        assert self.store.advance(head, closed, after) is None
+        assert self.store.head(self.tenant, head.fact.id) == after
+        assert self.store.revision(self.tenant, head.fact.id, 1) == closed
+        assert self.store.head_with_revision(self.tenant, head.fact.id, 1) == (after, closed)
+
+    def test_an_advance_from_a_record_that_changed_writes_nothing(self) -> None:
+        head = self.kept()
+        after = self.advanced(head)
+        closed, rival = self.next_of(head, "2026-01-02T00:00:00.000Z")
+        assert self.store.advance(head, closed, rival) == after
+        assert self.store.head(self.tenant, head.fact.id) == after
+        kept = self.store.revision(self.tenant, head.fact.id, 1)
+        assert kept is not None
+        assert kept.invalidated_at != closed.invalidated_at
+
+    def test_an_amendment_replaces_the_head_in_place_only_from_what_was_read(self) -> None:
+        head = self.kept()
+        after = replace(head, edition=2, fact=close(head.fact, "user:ann", NOON, "deleted"))
+        assert self.store.amend(head, after) is None
+        assert self.store.head(self.tenant, head.fact.id) == after
+        assert self.store.amend(head, replace(after, edition=3)) == after
+        assert self.store.revision(self.tenant, head.fact.id, 1) is None
+
+    def test_a_change_of_a_record_that_is_gone_is_contended_or_finds_nothing(self) -> None:
+        head = self.new()
+        closed, after = self.next_of(head)
+        try:
+            found = self.store.advance(head, closed, after)
+        except Contended:
+            found = None
+        assert found is None
+        assert self.store.head(self.tenant, head.fact.id) in (None, after)
+
+    # -- many records
+
+    def test_heads_are_answered_by_id_and_the_missing_are_left_out(self) -> None:
+        heads = {head.fact.id: head for head in (self.kept() for _ in range(3))}
+        assert self.store.heads(self.tenant, [*heads, "nobody"]) == heads
+        assert self.store.heads(self.tenant, []) == {}
+
+    def test_heads_of_full_size_are_answered_whole(self) -> None:
+        text = '"' + "x" * 65_000 + '"'
+        heads = {head.fact.id: head for head in (self.kept(text=text) for _ in range(30))}
+        assert self.store.heads(self.tenant, list(heads)) == heads
+
+    def test_revisions_come_newest_first_below_a_version_and_within_a_budget(self) -> None:
+        head = self.kept()
+        for _ in range(5):
+            head = self.advanced(head)
+        fact_id = head.fact.id
+        found, more = self.store.revisions(self.tenant, fact_id, 6, 10**6)
+        assert ([fact.version for fact in found], more) == ([5, 4, 3, 2, 1], False)
+        found, more = self.store.revisions(self.tenant, fact_id, 4, 2 * head.fact.inline_bytes)
+        assert ([fact.version for fact in found], more) == ([3, 2], True)
+        found, more = self.store.revisions(self.tenant, fact_id, 2, 1)
+        assert ([fact.version for fact in found], more) == ([1], False)
+
+    # -- listing
+
+    @pytest.mark.parametrize(
+        ("scope", "container"),
+        [
+            ({}, "T"),
+            ({"orgId": "o"}, "O:o"),
+            ({"projectId": "p", "orgId": "o"}, "P:p"),
+            ({"projectId": "p", "participantId": "x"}, "W:p"),
+            ({"projectId": "p", "threadId": "x"}, "W:p"),
+            ({"projectId": "p", "userId": "u"}, "U:u"),
+            ({"threadId": "x"}, "A"),
+            ({"sessionId": "s"}, "T"),
+        ],
+    )
+    def test_a_fact_is_listed_in_one_container_and_for_administrators(
+        self, scope: dict[str, str], container: str
+    ) -> None:
+        head = self.kept(**scope)
+        assert self.rows_of(container) == [head.fact.id]
+        assert self.rows_of(None) == [head.fact.id]
+        assert self.rows_of(container, closed=True) == []
+
+    @pytest.mark.parametrize(
+        "names", [("p", "p|0"), ("p%", "p%25"), ("~p", "%7Ep"), ("a" * 256, "a" * 255), ("é", "e\u0301")]
+    )
+    def test_containers_whose_names_resemble_each_other_are_apart(self, names: tuple[str, str]) -> None:
+        one, other = (self.kept(projectId=name) for name in names)
+        assert self.rows_of(f"P:{names[0]}") == [one.fact.id]
+        assert self.rows_of(f"P:{names[1]}") == [other.fact.id]
+
+    def test_a_row_tells_what_a_list_filters_by(self) -> None:
+        head = self.new(projectId="p", sessionId="s")
+        fact = head.fact.model_copy(update={"expires_at": "2027-01-01T00:00:00.000Z", "review": "pending"})
+        assert self.store.create(Head(fact)) is None
+        rows = [self.store.rows(self.tenant, "P:p", shard, NEWEST, 5)[0] for shard in range(4)]
+        (row,) = [row for found in rows for row in found]
+        assert row.order == f"{NOON}|{fact.id}"
+        assert row.type == "note"
+        assert row.scope == {"tenantId": self.tenant, "projectId": "p", "sessionId": "s"}
+        assert (row.expires_at, row.pending_review) == ("2027-01-01T00:00:00.000Z", True)
+
+    def test_rows_come_newest_first_strictly_below_a_position(self) -> None:
+        instants = [f"2026-01-01T12:00:{second:02d}.000Z" for second in range(20)]
+        heads = [self.kept(at=instant, projectId="p") for instant in instants]
+        seen: list[str] = []
+        for shard in range(self.store.shards("P:p")):
+            before, more, orders = NEWEST, True, []
+            while more:
+                rows, more = self.store.rows(self.tenant, "P:p", shard, before, 3)
+                assert len(rows) <= 3
+                orders += [row.order for row in rows]
+                before = orders[-1] if orders else before
+            assert orders == sorted(orders, reverse=True)
+            seen += orders
+        assert sorted(seen) == sorted(f"{head.fact.created_at}|{head.fact.id}" for head in heads)
+
+    def test_a_closed_fact_moves_to_the_closed_rows_and_a_superseded_one_stays(self) -> None:
+        head = self.advanced(self.kept(projectId="p"))
+        assert self.rows_of("P:p") == [head.fact.id]
+        gone = replace(head, edition=head.edition + 1, fact=close(head.fact, "user:ann", NOON, "deleted"))
+        assert self.store.amend(head, gone) is None
+        for container in ("P:p", None):
+            assert self.rows_of(container) == []
+            assert self.rows_of(container, closed=True) == [head.fact.id]
+
+    # -- together
+
+    def test_of_twenty_parallel_creations_one_wins_and_all_learn_which(self) -> None:
+        heads = [Head(self.new().fact.model_copy(update={"id": "same", "type": f"t{n}"})) for n in range(20)]
+        with ThreadPoolExecutor(20) as pool:
+            answers = list(pool.map(self.patiently(self.store.create), heads))
+        assert answers.count(None) == 1
+        winner = heads[answers.index(None)]
+        assert {answer.fact.type for answer in answers if answer is not None} <= {winner.fact.type}
+        there = self.store.head(self.tenant, "same")
+        assert there is not None
+        assert there.fact.type == winner.fact.type
+
+    def test_of_twenty_parallel_advances_one_wins(self) -> None:
+        head = self.kept()
+        changes = [self.next_of(head, f"2026-01-02T00:00:{n:02d}.000Z") for n in range(20)]
+
+        def advance(change: tuple[Fact, Head]) -> Head | None:
+            return self.store.advance(head, *change)
+
+        with ThreadPoolExecutor(20) as pool:
+            answers = list(pool.map(self.patiently(advance), changes))
+        assert answers.count(None) == 1
+        closed, after = changes[answers.index(None)]
+        assert self.store.head(self.tenant, head.fact.id) == after
+        assert self.store.revision(self.tenant, head.fact.id, 1) == closed
+
+    @staticmethod
+    def patiently(call: Any) -> Any:
+        """Contention is an answer that asks for another try."""
+
+        def tried(argument: Any) -> Any:
+            while True:
+                try:
+                    return call(argument)
+                except Contended:
+                    continue
+
+        return tried

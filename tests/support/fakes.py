@@ -1,0 +1,202 @@
+"""In-memory ports, honest where it matters: one lock, conditional writes that fail, records that never alias."""
+
+import threading
+from collections.abc import Sequence
+from dataclasses import replace
+
+from factbook.adapters.dynamodb.keys import shard_of
+from factbook.bootstrap import Services
+from factbook.domain import times
+from factbook.domain.facts import Fact
+from factbook.ports import Clock, Head, Memory, Row, Token
+from factbook.settings import Settings
+
+LISTING_SHARDS, ADMIN_SHARDS = 4, 8
+
+
+class FakeClock:
+    """Stands where it is put."""
+
+    def __init__(self, now: str = "2026-01-01T00:00:00.000Z") -> None:
+        self.instant = now
+
+    def now(self) -> str:
+        return self.instant
+
+    def advance(self, **delta: float) -> str:
+        self.instant = times.add(self.instant, **delta)
+        return self.instant
+
+
+class FakeFacts:
+    """FactStore in dictionaries; every method is one atomic step."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.rows_read = 0
+        self._heads: dict[tuple[str, str], Head] = {}
+        self._revisions: dict[tuple[str, str], dict[int, Fact]] = {}
+
+    def head(self, tenant: str, fact_id: str) -> Head | None:
+        with self.lock:
+            return self._heads.get((tenant, fact_id))
+
+    def head_with_revision(self, tenant: str, fact_id: str, version: int) -> tuple[Head | None, Fact | None]:
+        with self.lock:
+            where = (tenant, fact_id)
+            return self._heads.get(where), self._revisions.get(where, {}).get(version)
+
+    def revision(self, tenant: str, fact_id: str, version: int) -> Fact | None:
+        with self.lock:
+            return self._revisions.get((tenant, fact_id), {}).get(version)
+
+    def revisions(self, tenant: str, fact_id: str, below: int, budget: int) -> tuple[list[Fact], bool]:
+        with self.lock:
+            kept = self._revisions.get((tenant, fact_id), {})
+        found: list[Fact] = []
+        for version in sorted((each for each in kept if each < below), reverse=True):
+            budget -= kept[version].inline_bytes
+            if budget < 0 and found:
+                return found, True
+            found.append(kept[version])
+        return found, False
+
+    def heads(self, tenant: str, fact_ids: Sequence[str]) -> dict[str, Head]:
+        assert len(fact_ids) <= 100
+        with self.lock:
+            return {each: self._heads[tenant, each] for each in fact_ids if (tenant, each) in self._heads}
+
+    def create(self, head: Head) -> Head | None:
+        with self.lock:
+            return self._heads.get(_where(head)) or self._put(head)
+
+    def advance(self, before: Head, closed: Fact, after: Head) -> Head | None:
+        with self.lock:
+            there = self._heads.get(_where(before))
+            if there is None or there.edition != before.edition:
+                return there
+            kept = self._revisions.setdefault(_where(before), {})
+            assert closed.version not in kept, "a revision is written once"
+            kept[closed.version] = closed
+            return self._put(after)
+
+    def amend(self, before: Head, after: Head) -> Head | None:
+        with self.lock:
+            there = self._heads.get(_where(before))
+            if there is None or there.edition != before.edition:
+                return there
+            return self._put(after)
+
+    def shards(self, container: str | None) -> int:
+        return ADMIN_SHARDS if container is None else LISTING_SHARDS
+
+    def rows(
+        self, tenant: str, container: str | None, shard: int, before: str, limit: int, *, closed: bool = False
+    ) -> tuple[list[Row], bool]:
+        with self.lock:
+            heads = [head for (owner, _), head in self._heads.items() if owner == tenant]
+        shards = self.shards(container)
+        rows = [
+            _row(head.fact)
+            for head in heads
+            if (container is None or head.fact.scope.container == container)
+            and shard_of(head.fact.id, shards) == shard
+            and head.fact.current is not closed
+        ]
+        rows = sorted((row for row in rows if row.order < before), key=lambda row: row.order, reverse=True)
+        self.rows_read += len(rows[:limit])
+        return rows[:limit], len(rows) >= limit  # as DynamoDB does: full to the brim, it cannot know
+
+    def remove(self, tenant: str, fact_id: str) -> None:
+        """As a time to live does."""
+        with self.lock:
+            del self._heads[tenant, fact_id]
+
+    def _put(self, head: Head) -> None:
+        self._heads[_where(head)] = head
+
+
+def _where(head: Head) -> tuple[str, str]:
+    return head.fact.scope.tenant_id, head.fact.id
+
+
+def _row(fact: Fact) -> Row:
+    return Row(
+        order=f"{fact.created_at}|{fact.id}",
+        fact_id=fact.id,
+        type=fact.type,
+        scope=fact.scope.to_json(),
+        expires_at=fact.expires_at,
+        pending_review=fact.review is not None,
+    )
+
+
+class FakeBlobs:
+    """BlobStore in a dictionary; downloads are answered by `bodies`."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.bodies: dict[str, bytes] = {}
+        self._count = 0
+
+    def put(self, tenant: str, fact_id: str, body: bytes) -> str:
+        with self.lock:
+            self._count += 1
+            ref = f"blob://s3/fake/facts/{fact_id}/{self._count}"
+            self.bodies[ref] = body
+            return ref
+
+    def discard(self, ref: str) -> None:
+        with self.lock:
+            self.bodies.pop(ref, None)
+
+    def download_url(self, ref: str) -> str:
+        return f"https://blobs.example/{ref.removeprefix('blob://')}"
+
+
+class FakeAccess:
+    """TokenStore and SecretStore in a dictionary; `reads` counts look-ups."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.reads = 0
+        self._tokens: dict[str, Token] = {}
+
+    def token(self, token_id: str) -> Token | None:
+        with self.lock:
+            self.reads += 1
+            return self._tokens.get(token_id)
+
+    def create_token(self, token: Token) -> bool:
+        with self.lock:
+            return self._tokens.setdefault(token.id, token) is token
+
+    def replace_token(self, token: Token) -> None:
+        with self.lock:
+            self._tokens[token.id] = replace(token)
+
+    def tokens(self, tenant: str, after: str, limit: int) -> tuple[list[Token], bool]:
+        with self.lock:
+            mine = [token for token in self._tokens.values() if token.principal.tenant == tenant]
+        mine.sort(key=_token_order)
+        later = [token for token in mine if _token_order(token) > after]
+        return later[:limit], len(later) >= limit
+
+    def cursor_key(self) -> bytes:
+        return b"k" * 32
+
+
+def _token_order(token: Token) -> str:
+    return f"{token.created_at}|{token.id}"
+
+
+def fake_services(clock: Clock | None = None) -> Services:
+    """The service over fakes: real handlers, rules and cursors; no AWS."""
+
+    def no_client(_: str) -> None:
+        raise AssertionError("a test on fakes asked for AWS")
+
+    services = Services(Settings(), clock or FakeClock(), no_client)
+    services.__dict__["memory"] = Memory(FakeFacts(), FakeBlobs(), services.clock)
+    services.__dict__["access"] = FakeAccess()
+    return services
