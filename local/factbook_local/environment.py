@@ -56,9 +56,7 @@ def function_environment(
         "POWERTOOLS_TRACE_DISABLED": "true",  # there is no X-Ray daemon here
     }
     environment |= {name: _text(value) for name, value in asked.items()}
-    environment |= {
-        name: value for name, value in local.items() if name in asked or name in ("SEARCH_SQLITE",)
-    }
+    environment |= {name: value for name, value in local.items() if name in asked or name == "SEARCH_SQLITE"}
     environment |= {name: value for name, value in caller.items() if name.startswith(_PASSED_ON)}
     return environment
 

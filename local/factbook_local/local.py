@@ -100,7 +100,7 @@ async def _announce(runner: Runner, ready_file: Path | None) -> None:
     description = runner.description()
     for logical, failure in runner.failures.items():
         print(f"factbook: {logical} cannot run: {failure}", file=sys.stderr)
-    tenant, token = next(iter(runner.tokens.items()), ("", ""))
+    token = next(iter(runner.tokens.values()), "")
     lines = [f"Factbook is ready at {runner.url} ({runner.timings['ready']:.1f} s)"]
     lines += [f"  token ({name})  {text}" for name, text in runner.tokens.items()]
     if search := await runner.search_line():

@@ -30,7 +30,7 @@ class Router:
 
     def __init__(self, routes: list[Route]) -> None:
         self._default = next((route for route in routes if route.key == DEFAULT_ROUTE), None)
-        parsed = [(route, *route.key.split(" ", 1)) for route in routes if route.key != DEFAULT_ROUTE]
+        parsed = [(route, *route.key.partition(" ")[::2]) for route in routes if route.key != DEFAULT_ROUTE]
         self._routes = sorted(
             (
                 (_kinds(path), method == "ANY", path.split("/")[1:], method, route)

@@ -100,7 +100,7 @@ class Runner:
             keep_open=(self.folder.lock_fd,),
             log=None,
         )
-        self._exit.push_async_callback(loop.run_in_executor, None, self.data_plane.stop)
+        self._exit.push_async_callback(asyncio.to_thread, self.data_plane.stop)
         self._zygote = Zygote([str(path) for path in sys.path if path])
         self._exit.callback(self._zygote.stop)
         warming = loop.run_in_executor(None, self._warm_up)
@@ -201,7 +201,11 @@ class Runner:
         return ensure_tokens(self.folder.secret, list(self.options.tenants), access, self.clients)
 
     async def _start_pumps(self) -> None:
-        return
+        from factbook_local.pumps.hub import Hub
+
+        hub = Hub(self.stack, self.clients, self.pools, self._log)
+        await hub.start()
+        self._exit.push_async_callback(hub.stop)
 
     async def _reconcile(self) -> None:
         """Caches and marks that may lag behind the restored truth catch up before anyone reads."""

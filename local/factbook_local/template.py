@@ -82,7 +82,8 @@ class Template:
 
     def _with_globals(self, resource: dict[str, Any]) -> dict[str, Any]:
         section = resource["Type"].removeprefix("AWS::Serverless::")
-        return _merged(self._globals.get(section, {}), resource.get("Properties") or {})
+        merged: dict[str, Any] = _merged(self._globals.get(section, {}), resource.get("Properties") or {})
+        return merged
 
     def resolve(self, value: Any) -> Any:
         """The value with every intrinsic function carried out."""

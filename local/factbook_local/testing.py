@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -44,10 +44,8 @@ class Ready:
     def kill(self) -> None:
         """SIGKILL to the runner, its data plane and every function: what a power cut leaves behind."""
         for pid in (self.process.pid, *descendants(self.process.pid)):
-            try:
+            with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
         self.process.wait()
 
 

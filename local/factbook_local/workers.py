@@ -4,6 +4,7 @@ A pool keeps a number of workers warm, adds more while all are busy, up to a bou
 """
 
 import asyncio
+import contextlib
 import json
 import os
 import signal
@@ -45,10 +46,8 @@ class _Worker:
 
     def kill(self) -> None:
         self.writer.close()
-        try:
+        with contextlib.suppress(ProcessLookupError):
             os.kill(self.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
 
 
 class Zygote:

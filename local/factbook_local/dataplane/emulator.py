@@ -261,7 +261,7 @@ class _Server(uvicorn.Server):
         yield  # the runner decides when this ends
 
 
-def _end_with_stdin(stop: Callable[[], None]) -> None:
+def _end_with_stdin(stop: Callable[[], object]) -> None:
     def wait() -> None:
         while os.read(0, 4096):
             pass
@@ -286,7 +286,11 @@ async def serve(config: Config) -> None:
         )
     )
     loop = asyncio.get_running_loop()
-    _end_with_stdin(lambda: loop.call_soon_threadsafe(setattr, server, "should_exit", True))
+
+    def end() -> None:
+        server.should_exit = True
+
+    _end_with_stdin(lambda: loop.call_soon_threadsafe(end))
     tasks = [asyncio.create_task(plane.keep_saving()), asyncio.create_task(plane.keep_expiring())]
     await server.serve(sockets=[socket.socket(fileno=config.socket_fd)])
     for task in tasks:

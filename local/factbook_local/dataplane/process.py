@@ -81,7 +81,7 @@ class DataPlaneEnded(Exception):
 
 def control(url: str, path: str, body: Any = None, *, seconds: float = 30.0) -> Any:
     """One call of the runner's own interface on the data plane."""
-    request = urllib.request.Request(
+    request = urllib.request.Request(  # noqa: S310 - loopback
         f"{url}/_factbook/{path}",
         method="GET" if body is None else "PUT",
         data=None if body is None else json.dumps(body).encode(),

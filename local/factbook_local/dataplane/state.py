@@ -7,6 +7,7 @@ a transaction. This module and `emulator.py` know ministack's insides; its versi
 """
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 from ministack.core import persistence
@@ -91,7 +92,7 @@ def _dynamodb_document() -> str:
     )
 
 
-_DOCUMENTS = {
+_DOCUMENTS: dict[str, Callable[[], str]] = {
     "dynamodb": _dynamodb_document,
     "kms": lambda: _dump(kms.get_state()),
     "sqs": lambda: _dump(sqs.get_state()),

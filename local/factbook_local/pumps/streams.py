@@ -1,0 +1,246 @@
+"""The stream pump: an event source mapping of a DynamoDB stream.
+
+Invariants: records reach the function in order and at least once; a record is behind the pump's position only when
+the function took it, a filter dropped it, or its description went to the on-failure destination. The position is
+kept with the data, so that a restart goes on where the last saved one was.
+"""
+
+import asyncio
+import base64
+import contextlib
+import json
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from factbook_local.pumps.failures import failed_items
+from factbook_local.pumps.filters import passes
+from factbook_local.stack import StreamSource
+from factbook_local.workers import Outcome, Pool
+
+Record = dict[str, Any]
+EVENT_LIMIT = 6 * 1024 * 1024
+_RETRY_SECONDS, _LONGEST_RETRY = 0.1, 10.0
+"""Between two tries of a batch: doubled each time, up to the longest."""
+
+
+class StreamReader:
+    """Reads one stream's records in order, each as Lambda's event holds it. Blocking: call it in a thread."""
+
+    def __init__(self, client: Any, arn: str, after: str, *, latest: bool) -> None:
+        self._client, self.arn, self._after = client, arn, after
+        self._latest = latest and not after
+        self._iterator: str | None = None
+        self.shard = "shardId-00000000000000000000-00000000"
+
+    def read(self) -> list[Record]:
+        """The records there are now after the last ones read; empty when there are none yet."""
+        while True:
+            if self._iterator is None:
+                self._iterator = self._first_iterator()
+            try:
+                answer = self._client.get_records(ShardIterator=self._iterator, Limit=1000)
+            except (
+                self._client.exceptions.ExpiredIteratorException,
+                self._client.exceptions.TrimmedDataAccessException,
+            ):
+                self._iterator = None
+                continue
+            self._iterator = answer["NextShardIterator"]
+            records = [
+                record for record in map(lambda_record, answer["Records"]) if _sequence(record) > self._after
+            ]
+            if records:
+                self._after = _sequence(records[-1])
+            if records or not answer["Records"]:
+                for record in records:
+                    record["eventSourceARN"] = self.arn
+                return records
+
+    def _first_iterator(self) -> str:
+        kind = "LATEST" if self._latest else "TRIM_HORIZON"
+        shards = self._client.describe_stream(StreamArn=self.arn)["StreamDescription"]["Shards"]
+        self.shard = shards[-1]["ShardId"]
+        answer = self._client.get_shard_iterator(
+            StreamArn=self.arn, ShardId=self.shard, ShardIteratorType=kind
+        )
+        self._latest = False
+        return str(answer["ShardIterator"])
+
+
+def lambda_record(record: Record) -> Record:
+    """A record of GetRecords as the event of a function holds it: base64 for bytes, epoch seconds for times."""
+    change = dict(record["dynamodb"])
+    change["ApproximateCreationDateTime"] = change["ApproximateCreationDateTime"].timestamp()
+    images = {name: change[name] for name in ("Keys", "NewImage", "OldImage") if name in change}
+    change["SizeBytes"] = len(json.dumps(images, default=_base64, separators=(",", ":")))
+    plain = {**record, "dynamodb": change}
+    if identity := record.get("userIdentity"):
+        plain["userIdentity"] = {"type": identity["Type"], "principalId": identity["PrincipalId"]}
+    return json.loads(json.dumps(plain, default=_base64))  # type: ignore[no-any-return]
+
+
+def _base64(value: Any) -> Any:
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    raise TypeError(type(value).__name__)
+
+
+def _sequence(record: Record) -> str:
+    return str(record["dynamodb"]["SequenceNumber"])
+
+
+def _arrival(record: Record) -> float:
+    return float(record["dynamodb"]["ApproximateCreationDateTime"])
+
+
+@dataclass(frozen=True)
+class _Batch:
+    """Records that are tried together. `tries` counts the invocations that failed on them."""
+
+    records: tuple[Record, ...]
+    tries: int = 0
+
+
+class StreamPump:
+    """Feeds one function from one stream. `discard` takes the description of records that are given up."""
+
+    def __init__(
+        self,
+        source: StreamSource,
+        reader: StreamReader,
+        pool: Pool,
+        *,
+        advance: Callable[[str, str], Awaitable[None]],
+        discard: Callable[[dict[str, Any]], Awaitable[None]],
+        more: Callable[[], Awaitable[None]],
+        in_thread: Callable[..., Awaitable[Any]] = asyncio.to_thread,
+        clock: Callable[[], float] = time.time,
+        retry_seconds: float = _RETRY_SECONDS,
+    ) -> None:
+        self._source, self._reader, self._pool = source, reader, pool
+        self._advance, self._discard, self._more = advance, discard, more
+        self._in_thread, self._clock, self._retry_seconds = in_thread, clock, retry_seconds
+        self._ahead: deque[Record] = deque()
+
+    async def run(self) -> None:
+        """Pump until cancelled."""
+        while True:
+            records = await self._next()
+            passed = tuple(record for record in records if passes(record, self._source.filters))
+            if passed:
+                await self.handle(passed)
+            await self._advance(self._source.name, _sequence(records[-1]))
+
+    async def _next(self) -> list[Record]:
+        """The next records, up to the batch size, waiting for the batching window once there is one."""
+        until: float | None = None
+        while len(self._ahead) < self._source.batch_size:
+            self._ahead.extend(await self._in_thread(self._reader.read))
+            if not self._ahead:
+                await self._more()
+                continue
+            until = until or self._clock() + self._source.window
+            left = until - self._clock()
+            if left <= 0 or len(self._ahead) >= self._source.batch_size:
+                break
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(left):
+                    await self._more()
+        return [self._ahead.popleft() for _ in range(self._fitting())]
+
+    def _fitting(self) -> int:
+        """How many of the records ahead make one event: at least one."""
+        size, count = 0, 0
+        for record in self._ahead:
+            size += len(json.dumps(record))
+            if count and (size > EVENT_LIMIT or count == self._source.batch_size):
+                break
+            count += 1
+        return count
+
+    async def handle(self, records: tuple[Record, ...]) -> None:
+        """Bring records to the function, by the rules of retries, bisecting and partial failures, in order."""
+        left = deque([_Batch(records)])
+        while left:
+            batch = left.popleft()
+            if (batch := await self._without_aged(batch)).records:
+                left.extendleft(reversed(await self._try(batch)))
+
+    async def _without_aged(self, batch: _Batch) -> _Batch:
+        if self._source.max_age < 0:
+            return batch
+        oldest = self._clock() - self._source.max_age
+        aged = tuple(record for record in batch.records if _arrival(record) < oldest)
+        if aged:
+            await self._give_up(replace(batch, records=aged), "RecordAgeExceeded")
+        return replace(batch, records=tuple(record for record in batch.records if _arrival(record) >= oldest))
+
+    async def _try(self, batch: _Batch) -> list[_Batch]:
+        """One invocation. Answers what is to be tried next, in order."""
+        outcome = await self._invoke(batch)
+        numbers = [_sequence(record) for record in batch.records]
+        failed = failed_items(outcome, numbers, partial=self._source.partial)
+        if failed is not None and not failed:
+            return []
+        failures = batch.tries + 1
+        if failed is None and self._source.bisect and len(batch.records) > 1:
+            await self._pause(failures)
+            middle = len(batch.records) // 2  # bisecting does not count as a retry
+            return [
+                replace(batch, records=batch.records[:middle]),
+                replace(batch, records=batch.records[middle:]),
+            ]
+        first = min(map(numbers.index, failed)) if failed else 0
+        rest = _Batch(batch.records[first:], failures)
+        if 0 <= self._source.retries < failures:
+            await self._give_up(rest, "RetryAttemptsExhausted", outcome)
+            return []
+        await self._pause(failures)
+        return [rest]
+
+    async def _pause(self, failures: int) -> None:
+        await asyncio.sleep(min(self._retry_seconds * 2 ** (failures - 1), _LONGEST_RETRY))
+
+    async def _invoke(self, batch: _Batch) -> Outcome:
+        event = json.dumps({"Records": batch.records}).encode()
+        while True:
+            outcome = await self._pool.invoke(event, wait=3600.0)
+            if outcome.error is None or outcome.error["errorType"] != "TooManyRequestsException":
+                return outcome
+
+    async def _give_up(self, batch: _Batch, condition: str, outcome: Outcome | None = None) -> None:
+        first, last = batch.records[0], batch.records[-1]
+        description: dict[str, Any] = {
+            "requestContext": {
+                "requestId": outcome.request_id if outcome else "",
+                "functionArn": self._pool.arn,
+                "condition": condition,
+                "approximateInvokeCount": batch.tries,
+            },
+            "version": "1.0",
+            "timestamp": _instant(self._clock()),
+            "DDBStreamBatchInfo": {
+                "shardId": self._reader.shard,
+                "startSequenceNumber": _sequence(first),
+                "endSequenceNumber": _sequence(last),
+                "approximateArrivalOfFirstRecord": _instant(_arrival(first)),
+                "approximateArrivalOfLastRecord": _instant(_arrival(last)),
+                "batchSize": len(batch.records),
+                "streamArn": self._reader.arn,
+            },
+        }
+        if outcome is not None:
+            description["responseContext"] = {
+                "statusCode": 200,
+                "executedVersion": "$LATEST",
+                **({"functionError": "Unhandled"} if outcome.error else {}),
+            }
+        await self._discard(description)
+
+
+def _instant(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
