@@ -1,0 +1,54 @@
+"""The one canonical text of a JSON value (RFC 8785), in two strictnesses.
+
+The log's form refuses numbers that two readers could take for different ones: its texts are hashed for good. A fact's
+form is only compared, so it writes every integer in full and refuses nothing a strict parse lets through.
+"""
+
+from typing import Any
+
+import rfc8785
+
+from .domain.errors import BadInput
+from .domain.strict_json import check_depth
+
+SAFE_INTEGER = 2**53
+PLAIN_FLOATS_END = 1e21
+"""From 2^53 up to here RFC 8785 writes a float without an exponent, and a reader takes it for an integer."""
+
+
+def log_canonical(value: Any) -> str:
+    """The text that is hashed and stored. Raises BadInput for what has no single reading."""
+    check_depth(value)
+    _refuse_ambiguous_numbers(value)
+    try:
+        return rfc8785.dumps(value).decode()
+    except (rfc8785.CanonicalizationError, UnicodeEncodeError) as error:
+        raise BadInput("A log entry holds a value without a canonical form. Send whole characters only.") from error
+
+
+def content_canonical(value: Any) -> bytes:
+    """The bytes a fact's contentHash is over: RFC 8785, integers of any size written in full."""
+    if isinstance(value, bool) or not isinstance(value, int | dict | list):
+        return rfc8785.dumps(value)
+    if isinstance(value, int):
+        return str(value).encode()
+    if isinstance(value, list):
+        return b"[" + b",".join(content_canonical(item) for item in value) + b"]"
+    members = sorted(value.items(), key=lambda member: member[0].encode("utf-16-be"))
+    return b"{" + b",".join(rfc8785.dumps(name) + b":" + content_canonical(item) for name, item in members) + b"}"
+
+
+def _refuse_ambiguous_numbers(value: Any) -> None:
+    pending = [value]
+    while pending:
+        item = pending.pop()
+        if isinstance(item, dict):
+            pending.extend(item.values())
+        elif isinstance(item, list):
+            pending.extend(item)
+        elif isinstance(item, float):
+            size = abs(item)
+            if not size < SAFE_INTEGER and not PLAIN_FLOATS_END <= size < float("inf"):
+                raise BadInput("A number of the entry has no exact reading everywhere. Send it as a string.")
+        elif isinstance(item, int) and abs(item) >= SAFE_INTEGER:
+            raise BadInput("An integer of the entry is 2^53 or more. Send it as a string.")
