@@ -64,7 +64,7 @@ _OUTAGES = (
     apsw.SchemaChangeError,
 )
 
-# tf / (tf + k1 (1 - b + b dl / avgdl)) · ln(1 + (N - n + 0.5) / (n + 0.5)), as Lucene's BM25Similarity has it.
+# (k1 + 1) tf / (tf + k1 (1 - b + b dl / avgdl)) · ln(1 + (N - n + 0.5) / (n + 0.5)), as OpenSearch 2 has it.
 _KEYWORD = """
 WITH found(term, doc, tf) AS MATERIALIZED (
   SELECT term, doc, count(*) FROM terms_{k} WHERE term IN (SELECT value FROM json_each(:terms)) GROUP BY term, doc),
@@ -72,7 +72,7 @@ whole(n, average) AS MATERIALIZED (SELECT count(*), avg(length) FROM docs_{k} WH
 weight(term, idf) AS MATERIALIZED (
   SELECT term, ln(1 + ((SELECT n FROM whole) - count(*) + 0.5) / (count(*) + 0.5)) FROM found GROUP BY term),
 scored(doc, score) AS (
-  SELECT doc, sum(idf * tf / (tf + {k1} * (1 - {b} + {b} * l.length / (SELECT average FROM whole))))
+  SELECT doc, sum(idf * ({k1} + 1) * tf / (tf + {k1} * (1 - {b} + {b} * l.length / (SELECT average FROM whole))))
   FROM found JOIN weight USING (term) JOIN docs_{k} l ON l.rowid = doc GROUP BY doc)
 SELECT d.id, max(score), d.chunk, d.version FROM scored JOIN docs_{k} d ON d.rowid = doc
 WHERE {condition} GROUP BY d.id ORDER BY 2 DESC, d.id LIMIT :limit

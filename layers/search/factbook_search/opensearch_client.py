@@ -1,0 +1,49 @@
+"""The connection to an OpenSearch service, and what its failures mean to a caller."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from opensearchpy import OpenSearch, Urllib3AWSV4SignerAuth, Urllib3HttpConnection
+from opensearchpy.exceptions import NotFoundError, TransportError
+
+from factbook.domain.errors import SearchUnavailable
+from factbook.search_ports import IndexMissing
+
+UNAVAILABLE = "The search index is not available. Try again."
+MISSING = "There is no search index. Rebuild it."
+RETRYABLE = frozenset({408, 429, 500, 502, 503, 504})
+
+
+def connect(
+    url: str, *, credentials: Any = None, region: str | None = None, connections: int = 10
+) -> OpenSearch:
+    """A client that connects when first used. `credentials` (botocore's) sign requests for the managed service.
+
+    One retry, for a kept-alive connection that the service has closed; every request is safe to repeat.
+    """
+    auth = Urllib3AWSV4SignerAuth(credentials, region) if credentials is not None else None
+    return OpenSearch(
+        hosts=[url],
+        http_auth=auth,
+        connection_class=Urllib3HttpConnection,
+        pool_maxsize=connections,
+        http_compress=True,
+        max_retries=1,
+        retry_on_timeout=False,
+    )
+
+
+@contextmanager
+def outages() -> Iterator[None]:
+    """Turns the client's errors into the port's; their own text may hold content and stays out of messages."""
+    try:
+        yield
+    except NotFoundError as error:
+        raise (
+            IndexMissing(MISSING)
+            if error.error == "index_not_found_exception"
+            else SearchUnavailable(UNAVAILABLE)
+        ) from error
+    except TransportError as error:
+        raise SearchUnavailable(UNAVAILABLE) from error

@@ -1,0 +1,242 @@
+"""The search index in an OpenSearch service (2.19 or later, k-NN included).
+
+Each index has a write alias of its own, and the active one the alias `prefix`; changes name an alias and require it, so
+that no request can bring an index into being, whatever the cluster allows.
+"""
+
+import json
+import re
+import secrets
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from opensearchpy import OpenSearch
+
+from factbook.domain.documents import Change, check_filter
+from factbook.domain.errors import SearchUnavailable
+from factbook.search_ports import (
+    EmbeddingSpace,
+    Entry,
+    EntryPage,
+    Hit,
+    IndexInfo,
+    IndexMissing,
+    KeywordLeg,
+    Leg,
+    LegAnswer,
+    LegFailure,
+    Refused,
+)
+
+from .opensearch_client import MISSING, UNAVAILABLE, outages
+from .opensearch_queries import MOST_NEIGHBOURS, Engine, index_body, leg_body, neighbours_of
+from .opensearch_writes import apply_changes
+
+READ_SECONDS = 10
+ADMIN_SECONDS = 30
+SERVER_SHARE = 0.8
+"""Of a search's time: the service is asked to give up before the connection does, so that a fast leg's answer arrives."""
+LOOKUP = 1_000
+
+
+class OpenSearchIndex:
+    """`approximate=False` makes faiss compare every vector, for services without its native library."""
+
+    def __init__(
+        self,
+        client: OpenSearch,
+        prefix: str = "factbook",
+        *,
+        engine: Engine = "lucene",
+        shards: int = 1,
+        replicas: int = 1,
+        approximate: bool = True,
+    ) -> None:
+        self._client = client
+        self._prefix = prefix
+        self._engine = engine
+        self._shards = shards
+        self._replicas = replicas
+        self._approximate = approximate
+
+    def search(
+        self, tenant: str, legs: Sequence[Leg], *, timeout: float = 2.0, index: str | None = None
+    ) -> list[LegAnswer]:
+        for leg in legs:
+            check_filter(leg.filter)
+        answers: list[LegAnswer] = [() for _ in legs]
+        asked = {at: neighbours_of(leg) for at, leg in enumerate(legs) if not _is_empty(leg)}
+        while asked:
+            found = self._ask(tenant, [(legs[at], near) for at, near in asked.items()], timeout, index)
+            wider = {}
+            for (at, near), response in zip(asked.items(), found, strict=True):
+                answers[at] = answer = _answer(response, legs[at])
+                if _is_crowded(answer, response, legs[at], near):
+                    wider[at] = min(near * 4, MOST_NEIGHBOURS)
+            asked = wider
+        if legs and all(isinstance(answer, LegFailure) for answer in answers):
+            raise SearchUnavailable(UNAVAILABLE)
+        return answers
+
+    def apply(self, changes: Sequence[Change], *, index: str | None = None) -> list[Refused]:
+        return apply_changes(self._client, self._write_alias(index), changes)
+
+    def lookup(self, tenant: str, ids: Sequence[str], *, index: str | None = None) -> dict[str, Entry]:
+        found: dict[str, Entry] = {}
+        for start in range(0, len(ids), LOOKUP):
+            wanted = list(ids[start : start + LOOKUP])
+            rules: list[dict[str, Any]] = [{"term": {"tenant": tenant}}, {"terms": {"id": wanted}}]
+            found |= {entry.id: entry for entry in self._heads(rules, len(wanted), None, index)}
+        return found
+
+    def walk(
+        self,
+        *,
+        tenant: str | None = None,
+        after: str | None = None,
+        limit: int = 1000,
+        index: str | None = None,
+    ) -> EntryPage:
+        rules: list[dict[str, Any]] = [{"term": {"tenant": tenant}}] if tenant is not None else []
+        entries = tuple(self._heads(rules, limit + 1, json.loads(after) if after else None, index))
+        if len(entries) <= limit:
+            return EntryPage(entries, None)
+        last = entries[limit - 1]
+        return EntryPage(entries[:limit], json.dumps([last.tenant, last.id]))
+
+    def refresh(self, *, index: str | None = None) -> None:
+        with outages():
+            self._client.indices.refresh(index=index or self._prefix, request_timeout=ADMIN_SECONDS)
+
+    def indexes(self) -> list[IndexInfo]:
+        with outages():
+            found = self._client.indices.get(index=f"{self._prefix}-*", request_timeout=READ_SECONDS)
+        return [
+            IndexInfo(name, _space(body["mappings"]["_meta"]), self._prefix in body["aliases"])
+            for name, body in sorted(found.items())
+            if body["mappings"].get("_meta", {}).get("prefix") == self._prefix
+        ]
+
+    def create(self, space: EmbeddingSpace | None) -> IndexInfo:
+        slug = re.sub(r"[^a-z0-9]+", "-", space.model.lower()).strip("-")[:40] if space else "keyword"
+        name = f"{self._prefix}-{slug}-{secrets.token_hex(4)}"
+        body = index_body(
+            self._prefix,
+            space,
+            self._engine,
+            shards=self._shards,
+            replicas=self._replicas,
+            approximate=self._approximate,
+        )
+        body["aliases"] = {self._write_alias(name): {}}
+        with outages():
+            self._client.indices.create(index=name, body=body, request_timeout=ADMIN_SECONDS)
+        return IndexInfo(name, space, active=False)
+
+    def activate(self, name: str) -> None:
+        others = [info.name for info in self.indexes() if info.active and info.name != name]
+        actions = [{"remove": {"index": other, "alias": self._prefix}} for other in others]
+        body = {"actions": [*actions, {"add": {"index": name, "alias": self._prefix}}]}
+        with outages():
+            self._client.indices.update_aliases(body=body, request_timeout=ADMIN_SECONDS)
+
+    def drop(self, name: str) -> None:
+        try:
+            with outages():
+                self._client.indices.delete(index=name, request_timeout=ADMIN_SECONDS)
+        except IndexMissing:
+            return
+
+    def _write_alias(self, index: str | None) -> str:
+        return self._prefix if index is None else f"{index}.writes"
+
+    def _ask(
+        self, tenant: str, legs: Sequence[tuple[Leg, int]], timeout: float, index: str | None
+    ) -> list[dict[str, Any]]:
+        """One `_msearch`. A leg that only some shards answered counts as not answered."""
+        header = {"index": index or self._prefix, "allow_partial_search_results": False}
+        timeout_ms = max(1, int(timeout * SERVER_SHARE * 1000))
+        lines: list[dict[str, Any]] = []
+        for leg, near in legs:
+            lines += [header, leg_body(tenant, leg, near, timeout_ms)]
+        with outages():
+            answer = self._client.msearch(body=lines, params={"request_timeout": timeout})
+        responses: list[dict[str, Any]] = answer["responses"]
+        if any(_error_type(response) == "index_not_found_exception" for response in responses):
+            raise IndexMissing(MISSING)
+        return responses
+
+    def _heads(
+        self, rules: list[dict[str, Any]], size: int, after: list[str] | None, index: str | None
+    ) -> Iterator[Entry]:
+        body: dict[str, Any] = {
+            "query": {"bool": {"filter": [{"term": {"chunk": 0}}, *rules]}},
+            "sort": [{"tenant": "asc"}, {"id": "asc"}],
+            "size": size,
+            "track_total_hits": False,
+            "_source": False,
+            "version": True,
+            "docvalue_fields": ["tenant", "id", "live", "revision", "chunks", "embedded"],
+        }
+        if after is not None:
+            body["search_after"] = after
+        with outages():
+            found = self._client.search(
+                index=index or self._prefix,
+                body=body,
+                params={"allow_partial_search_results": "false"},
+                request_timeout=READ_SECONDS,
+            )
+        return map(_entry, found["hits"]["hits"])
+
+
+def _is_empty(leg: Leg) -> bool:
+    return leg.limit < 1 or (isinstance(leg, KeywordLeg) and not leg.terms)
+
+
+def _is_crowded(answer: LegAnswer, response: dict[str, Any], leg: Leg, near: int) -> bool:
+    """Whether chunks of few records took all the places, so that other records may be near as well."""
+    if isinstance(leg, KeywordLeg) or isinstance(answer, LegFailure) or near == MOST_NEIGHBOURS:
+        return False
+    return len(answer) < leg.limit and response["hits"]["total"]["value"] >= near
+
+
+def _answer(response: dict[str, Any], leg: Leg) -> LegAnswer:
+    if response.get("timed_out") or "timeout" in _error_type(response):
+        return LegFailure("timeout")
+    if "error" in response:
+        return LegFailure("unavailable")
+    hits = map(_hit, response["hits"]["hits"])
+    return tuple(hits if isinstance(leg, KeywordLeg) else map(_cosine, hits))
+
+
+def _error_type(response: dict[str, Any]) -> str:
+    return str(response["error"].get("type")) if "error" in response else ""
+
+
+def _cosine(hit: Hit) -> Hit:
+    """The service's score of a vector is (1 + cosine) / 2."""
+    return replace(hit, score=min(1.0, max(-1.0, 2 * hit.score - 1)))
+
+
+def _hit(found: dict[str, Any]) -> Hit:
+    fields = found["fields"]
+    return Hit(fields["id"][0], found["_score"], fields["chunk"][0], found["_version"] // 2)
+
+
+def _entry(found: dict[str, Any]) -> Entry:
+    fields = {name: values[0] for name, values in found["fields"].items()}
+    return Entry(
+        fields["tenant"],
+        fields["id"],
+        found["_version"] // 2,
+        fields["live"],
+        fields.get("revision"),
+        fields["chunks"],
+        fields["embedded"],
+    )
+
+
+def _space(meta: dict[str, Any]) -> EmbeddingSpace | None:
+    return EmbeddingSpace(meta["model"], meta["dimensions"]) if "model" in meta else None

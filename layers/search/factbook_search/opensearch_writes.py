@@ -1,0 +1,180 @@
+"""Changes as versioned documents, and the order of writes that keeps a record of several chunks whole.
+
+The service orders the writes of one document by the writer's version (`external_gte`): 2 v for a document, 2 v + 1 for a
+tombstone, which is a document too, because the service forgets deletes. A record's chunks are documents of their own,
+so chunk 0 decides: it is written first, the others follow only when it won, and whoever wrote then looks whether
+chunks past the current head are left and buries them. Every step may be repeated or interleaved with another writer's.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from opensearchpy import OpenSearch
+
+from factbook.domain.documents import Change, Put, Tombstone, change_problem, document_id
+from factbook.domain.filters import values_of
+from factbook.search_ports import IndexMissing, Refused
+
+from .opensearch_client import MISSING, RETRYABLE, outages
+
+BULK_BYTES = 4_000_000
+BULK_SECONDS = 30
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One document to write for the sake of a change."""
+
+    change: Change
+    chunk: int
+    version: int
+    source: dict[str, Any]
+
+    @property
+    def id(self) -> str:
+        return document_id(self.change.tenant, self.change.id, self.chunk)
+
+
+Outcome = bool | Refused
+"""True: written. False: a newer version is there."""
+
+
+def apply_changes(client: OpenSearch, alias: str, changes: Sequence[Change]) -> list[Refused]:
+    """Each change by itself; the refused ones in the order given."""
+    problems = {id(change): change_problem(change, _dimensions(change)) for change in changes}
+    possible = [change for change in changes if problems[id(change)] is None]
+    refused = {
+        id(change): Refused(change, problem, retry=False)
+        for change in changes
+        if (problem := problems[id(change)])
+    }
+    with outages():
+        heads = write(client, alias, [_document(change, 0) for change in possible])
+        won = [change for change, outcome in zip(possible, heads, strict=True) if outcome is True]
+        rest = write(client, alias, [_document(put, at) for put in won for at in range(1, _length(put))])
+        refused |= {
+            id(outcome.change): outcome for outcome in (*heads, *rest) if isinstance(outcome, Refused)
+        }
+        settled = _settle(client, alias, [change for change in possible if id(change) not in refused])
+        refused |= {id(outcome.change): outcome for outcome in settled}
+    return [refused[id(change)] for change in changes if id(change) in refused]
+
+
+def write(client: OpenSearch, alias: str, documents: Sequence[Document]) -> list[Outcome]:
+    """What became of each document, in order. Raises IndexMissing without the alias: no write makes an index."""
+    outcomes: list[Outcome] = []
+    for batch in _batches(documents):
+        answer = client.bulk(
+            body="".join(line for _, line in batch),
+            index=alias,
+            params={"require_alias": "true", "request_timeout": BULK_SECONDS},
+        )
+        items = (item["index"] for item in answer["items"])
+        outcomes += [_outcome(document, item) for (document, _), item in zip(batch, items, strict=True)]
+    return outcomes
+
+
+def _settle(client: OpenSearch, alias: str, changes: Sequence[Change]) -> list[Refused]:
+    """Buries chunks that no current head counts. The first of a record goes last: while it shows, a repeat finds the others."""
+    if not changes:
+        return []
+    wanted = [(change, at) for change in changes for at in (0, _length(change))]
+    docs = [{"_id": document_id(c.tenant, c.id, at), "_source": ["chunks", "live"]} for c, at in wanted]
+    found = client.mget(index=alias, body={"docs": docs}, params={"request_timeout": BULK_SECONDS})["docs"]
+    graves = [_graves(*each) for each in zip(changes, found[::2], found[1::2], strict=True)]
+    deep = write(client, alias, [grave for row in graves for grave in row[1:]])
+    refused = {id(outcome.change): outcome for outcome in deep if isinstance(outcome, Refused)}
+    firsts = write(client, alias, [row[0] for row in graves if row and id(row[0].change) not in refused])
+    return [*refused.values(), *(outcome for outcome in firsts if isinstance(outcome, Refused))]
+
+
+def _graves(change: Change, head: dict[str, Any], beyond: dict[str, Any]) -> list[Document]:
+    """Tombstones for this record's chunks past its head, at the head's version; `beyond` is the first chunk this change has not."""
+    own = _length(change)
+    if not head.get("found"):
+        return []
+    if head["_version"] > _version(change):
+        left = range(head["_source"]["chunks"], own)
+    elif beyond.get("found") and beyond["_source"]["live"] and beyond["_version"] < head["_version"]:
+        left = range(own, beyond["_source"]["chunks"])
+    else:
+        left = range(0)
+    return [Document(change, at, head["_version"], _tombstone(change, at)) for at in left]
+
+
+def _document(change: Change, at: int) -> Document:
+    if isinstance(change, Tombstone):
+        return Document(change, at, _version(change), _tombstone(change, at))
+    chunk = change.chunks[at]
+    source: dict[str, Any] = {
+        "tenant": change.tenant,
+        "id": change.id,
+        "chunk": at,
+        "chunks": len(change.chunks),
+        "live": True,
+        "embedded": all(each.vector is not None for each in change.chunks),
+        "text": chunk.tokens,
+    }
+    for name in change.fields:
+        values = values_of(change.fields, name)
+        source[name] = list(values) if len(values) != 1 else values[0]
+    if chunk.vector is not None:
+        source["vector"] = chunk.vector
+    return Document(change, at, _version(change), source)
+
+
+def _tombstone(change: Change, at: int) -> dict[str, Any]:
+    return {
+        "tenant": change.tenant,
+        "id": change.id,
+        "chunk": at,
+        "chunks": 1,
+        "live": False,
+        "embedded": False,
+    }
+
+
+def _version(change: Change) -> int:
+    return 2 * change.version + isinstance(change, Tombstone)
+
+
+def _length(change: Change) -> int:
+    return len(change.chunks) if isinstance(change, Put) else 1
+
+
+def _dimensions(change: Change) -> int | None:
+    """Of its first vector: the service knows the index's and refuses another."""
+    vectors = (
+        (chunk.vector for chunk in change.chunks if chunk.vector) if isinstance(change, Put) else iter(())
+    )
+    return len(next(vectors, ())) or None
+
+
+def _batches(documents: Iterable[Document]) -> Iterator[list[tuple[Document, str]]]:
+    """Bulk bodies of about BULK_BYTES: a document's part is two lines."""
+    batch: list[tuple[Document, str]] = []
+    size = 0
+    for document in documents:
+        action = {"index": {"_id": document.id, "version": document.version, "version_type": "external_gte"}}
+        lines = f"{json.dumps(action)}\n{json.dumps(document.source)}\n"
+        if batch and size + len(lines) > BULK_BYTES:
+            yield batch
+            batch, size = [], 0
+        batch.append((document, lines))
+        size += len(lines)
+    if batch:
+        yield batch
+
+
+def _outcome(document: Document, item: dict[str, Any]) -> Outcome:
+    status = item["status"]
+    if status < 300:
+        return True
+    if status == 409:
+        return False
+    kind = item["error"]["type"]
+    if kind == "index_not_found_exception":
+        raise IndexMissing(MISSING)
+    return Refused(document.change, kind, retry=status in RETRYABLE)
