@@ -1,5 +1,6 @@
 """Writes: facts and API tokens."""
 
+from base64 import b64encode
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -11,8 +12,10 @@ from factbook.api.models import (
     CreateToken,
     DeleteQuery,
     NewTokenAnswer,
+    RequestUpload,
     SupersedeFact,
     TokenAnswer,
+    UploadAnswer,
     VerifyFact,
     WriteFact,
     WriteFacts,
@@ -21,10 +24,12 @@ from factbook.api.models import (
 from factbook.api.requests import read_object, validate
 from factbook.api.views import token_json
 from factbook.domain import errors as e
+from factbook.domain import times
 from factbook.domain.facts import Fact
+from factbook.domain.ids import fact_id_for
 from factbook.domain.principals import Principal
 from factbook.ports import Json, Operation, Token
-from factbook.usecases import facts, tokens
+from factbook.usecases import facts, payloads, tokens
 
 BATCH_THREADS = 8
 app = App("write")
@@ -93,9 +98,8 @@ def supersede_fact(call: Call) -> Answer:
         call.operation,
         call.path["id"],
         body,
-        body.content,
+        body.sent(),
         body.expect_version,
-        has_content=body.has_content,
     )
     return Answer(200, fact.to_json())
 
@@ -119,6 +123,31 @@ def delete_fact(call: Call) -> Answer:
     expected = call.query(DeleteQuery).expect_version
     fact = facts.delete_fact(call.services.memory, call.principal, call.operation, call.path["id"], expected)
     return Answer(200, fact.to_json())
+
+
+@app.route(
+    "POST /v1/memory/blobs",
+    "Get a presigned upload for content too large for a request",
+    body=RequestUpload,
+    answer=UploadAnswer,
+    status=201,
+    refusals=(e.FactNotFound, e.PermissionDenied, e.ValidationFailed),
+)
+def request_upload(call: Call) -> Answer:
+    body = call.body(RequestUpload)
+    memory = call.services.memory
+    if body.fact_id is not None:
+        facts.changeable_head(memory, call.principal, body.fact_id)
+    fact_id = body.fact_id or fact_id_for(call.operation.key)
+    ref, url = payloads.grant_upload(memory, call.principal.tenant, fact_id, body.size, body.sha256)
+    checksum = b64encode(bytes.fromhex(body.sha256)).decode()
+    answer = {
+        "contentRef": ref,
+        "uploadUrl": url,
+        "headers": {"Content-Length": str(body.size), "x-amz-checksum-sha256": checksum},
+        "expiresAt": times.add(call.services.clock.now(), seconds=payloads.UPLOAD_SECONDS),
+    }
+    return Answer(201, answer)
 
 
 @app.route(
@@ -160,7 +189,7 @@ def revoke_token(call: Call) -> Answer:
 def _write(call: Call, body: WriteFact, operation: Operation) -> Json:
     scope = body.scope.resolve(call.principal)
     fact = facts.write_fact(
-        call.services.memory, call.principal, operation, body.type, scope, body, body.content, body.key
+        call.services.memory, call.principal, operation, body.type, scope, body, body.sent(), body.key
     )
     return fact.to_json()
 

@@ -1,5 +1,6 @@
 """In-memory ports, honest where it matters: one lock, conditional writes that fail, records that never alias."""
 
+import hashlib
 import threading
 from collections.abc import Sequence
 from dataclasses import replace
@@ -137,14 +138,21 @@ class FakeBlobs:
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.bodies: dict[str, bytes] = {}
-        self._count = 0
 
-    def put(self, tenant: str, fact_id: str, body: bytes) -> str:
+    def new_ref(self, tenant: str, fact_id: str, name: str) -> str:
+        return f"blob://s3/fake/facts/{tenant}/{fact_id}/{name}"
+
+    def put(self, ref: str, body: bytes) -> None:
         with self.lock:
-            self._count += 1
-            ref = f"blob://s3/fake/facts/{fact_id}/{self._count}"
             self.bodies[ref] = body
-            return ref
+
+    def upload_url(self, ref: str, size: int, sha256: str, seconds: int) -> str:
+        return f"https://blobs.example/{ref.removeprefix('blob://')}?size={size}&sha256={sha256}"
+
+    def stat(self, ref: str) -> tuple[int, str] | None:
+        with self.lock:
+            body = self.bodies.get(ref)
+        return None if body is None else (len(body), hashlib.sha256(body).hexdigest())
 
     def discard(self, ref: str) -> None:
         with self.lock:
@@ -197,6 +205,6 @@ def fake_services(clock: Clock | None = None) -> Services:
         raise AssertionError("a test on fakes asked for AWS")
 
     services = Services(Settings(), clock or FakeClock(), no_client)
-    services.__dict__["memory"] = Memory(FakeFacts(), FakeBlobs(), services.clock)
+    services.__dict__["memory"] = Memory(FakeFacts(), FakeBlobs(), services.clock, lambda: b"k" * 32)
     services.__dict__["access"] = FakeAccess()
     return services

@@ -59,7 +59,7 @@ class Services:
 
     @cached_property
     def cursors(self) -> Cursors:
-        return Cursors(self.access.cursor_key)
+        return Cursors(self._signing_key)
 
     @cached_property
     def memory(self) -> Memory:
@@ -67,7 +67,15 @@ class Services:
             facts=DynamoFacts(self._dynamodb, self.settings.facts_table),
             blobs=S3Blobs(self._client("s3"), self.settings.blobs_bucket),
             clock=self.clock,
+            signing_key=self._signing_key,
         )
+
+    def _signing_key(self) -> bytes:
+        return self._key
+
+    @cached_property
+    def _key(self) -> bytes:
+        return self.access.cursor_key()
 
     @cached_property
     def _dynamodb(self) -> Any:

@@ -4,7 +4,7 @@ Every store operation may raise Throttled or StorageUnavailable; a conditional w
 record that won, so its caller decides without another read.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -125,8 +125,20 @@ class FactStore(Protocol):
 
 
 class BlobStore(Protocol):
-    def put(self, tenant: str, fact_id: str, body: bytes) -> str:
-        """Keep a payload under a fresh key of the fact, checksum verified; its `blob://` reference."""
+    def new_ref(self, tenant: str, fact_id: str, name: str) -> str:
+        """The `blob://` reference of an object of one fact; a pure function of its arguments."""
+        ...
+
+    def put(self, ref: str, body: bytes) -> None:
+        """Keep a payload, checksum verified."""
+        ...
+
+    def upload_url(self, ref: str, size: int, sha256: str, seconds: int) -> str:
+        """A presigned URL that takes a PUT of exactly `size` bytes with that SHA-256 (hex) for so many seconds."""
+        ...
+
+    def stat(self, ref: str) -> tuple[int, str] | None:
+        """Size in bytes and SHA-256 in hex of a kept payload; None when nothing is there."""
         ...
 
     def discard(self, ref: str) -> None:
@@ -176,6 +188,8 @@ class Memory:
     facts: FactStore
     blobs: BlobStore
     clock: Clock
+    signing_key: Callable[[], bytes]
+    """The deployment's key, for references that a caller carries back."""
 
 
 Json = dict[str, Any]

@@ -2,8 +2,8 @@
 
 import base64
 import hashlib
-import secrets
 from contextlib import suppress
+from http import HTTPStatus
 from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -21,18 +21,39 @@ class S3Blobs:
         self._client = client
         self._bucket = bucket
 
-    def put(self, tenant: str, fact_id: str, body: bytes) -> str:
-        name = f"facts/{_segment(tenant)}/{fact_id}/{secrets.token_hex(16)}"
-        checksum = base64.b64encode(hashlib.sha256(body).digest()).decode()
+    def new_ref(self, tenant: str, fact_id: str, name: str) -> str:
+        return f"blob://s3/{self._bucket}/facts/{_segment(tenant)}/{fact_id}/{name}"
+
+    def put(self, ref: str, body: bytes) -> None:
+        bucket, name = _located(ref)
         with store_errors():
             self._client.put_object(
-                Bucket=self._bucket,
+                Bucket=bucket,
                 Key=name,
                 Body=body,
                 ContentType="application/json",
-                ChecksumSHA256=checksum,
+                ChecksumSHA256=base64.b64encode(hashlib.sha256(body).digest()).decode(),
             )
-        return f"blob://s3/{self._bucket}/{name}"
+
+    def upload_url(self, ref: str, size: int, sha256: str, seconds: int) -> str:
+        bucket, name = _located(ref)
+        url: str = self._client.generate_presigned_url(
+            "put_object",
+            Params={"Bucket": bucket, "Key": name, "ContentLength": size, "ChecksumSHA256": _base64(sha256)},
+            ExpiresIn=seconds,
+        )
+        return url
+
+    def stat(self, ref: str) -> tuple[int, str] | None:
+        bucket, name = _located(ref)
+        try:
+            with store_errors():
+                found = self._client.head_object(Bucket=bucket, Key=name, ChecksumMode="ENABLED")
+        except ClientError as error:
+            if error.response["ResponseMetadata"]["HTTPStatusCode"] == HTTPStatus.NOT_FOUND:
+                return None
+            raise
+        return found["ContentLength"], base64.b64decode(found["ChecksumSHA256"]).hex()
 
     def discard(self, ref: str) -> None:
         bucket, name = _located(ref)
@@ -46,6 +67,10 @@ class S3Blobs:
             "get_object", Params={"Bucket": bucket, "Key": name}, ExpiresIn=DOWNLOAD_SECONDS
         )
         return url
+
+
+def _base64(hexadecimal: str) -> str:
+    return base64.b64encode(bytes.fromhex(hexadecimal)).decode()
 
 
 def _located(ref: str) -> tuple[str, str]:

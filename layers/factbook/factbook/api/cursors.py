@@ -15,11 +15,10 @@ _MAC_BYTES = 16
 
 
 class Cursors:
-    """Signs positions with the deployment's key, read at first use."""
+    """Signs positions with the deployment's key."""
 
-    def __init__(self, load_key: Callable[[], bytes]) -> None:
-        self._load_key = load_key
-        self._key: bytes | None = None
+    def __init__(self, signing_key: Callable[[], bytes]) -> None:
+        self._signing_key = signing_key
 
     def write(self, principal: Principal, query: Json, position: Json) -> str:
         text = dump_json(position).encode()
@@ -38,7 +37,7 @@ class Cursors:
         return position
 
     def _mac(self, principal: Principal, query: Json, text: bytes) -> bytes:
-        if self._key is None:
-            self._key = self._load_key()
         bound = dump_json([principal.tenant, principal.name, query]).encode()
-        return hmac.new(self._key, hashlib.sha256(bound).digest() + text, "sha256").digest()[:_MAC_BYTES]
+        return hmac.new(
+            self._signing_key(), b"cursor:" + hashlib.sha256(bound).digest() + text, "sha256"
+        ).digest()[:_MAC_BYTES]

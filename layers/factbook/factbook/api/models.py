@@ -2,12 +2,13 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, StringConstraints
+from pydantic import BeforeValidator, Field, StringConstraints, model_validator
 
 from ..domain.errors import PermissionDenied, ScopeInvalid
 from ..domain.facts import Fact, FactChanges, Instant
 from ..domain.principals import Actor, Principal
 from ..domain.scope import CamelModel, Id, Scope
+from ..usecases.payloads import MAX_UPLOAD_BYTES, Content
 
 DEFAULT_LIMIT, MAX_LIMIT = 25, 100
 MAX_BATCH = 100
@@ -74,14 +75,29 @@ class ScopeRequest(CamelModel):
             )
 
 
-class WriteFact(FactChanges):
-    """A new fact. `content` is any JSON, null included; `contentHash` is a hint that is never trusted."""
+class FactContent(FactChanges):
+    """`content` is any JSON, null included, or a summary of `contentRef`; `contentHash` is a hint, never trusted."""
+
+    content: Any = None
+    content_hash: Annotated[str, Field(max_length=256)] | None = None
+    content_ref: Annotated[str, Field(min_length=1, max_length=2048)] | None = None
+
+    def sent(self) -> Content:
+        return Content(self.content, "content" in self.model_fields_set, self.content_ref)
+
+
+class WriteFact(FactContent):
+    """A new fact: it needs `content`, `contentRef` or both."""
 
     type: TypeName
     scope: ScopeRequest = ScopeRequest()
-    content: Any
-    content_hash: Annotated[str, Field(max_length=256)] | None = None
     key: Id | None = None
+
+    @model_validator(mode="after")
+    def _says_something(self) -> "WriteFact":
+        if "content" not in self.model_fields_set and self.content_ref is None:
+            raise ValueError("content is missing: give any JSON, or a contentRef")
+        return self
 
 
 class WriteFacts(CamelModel):
@@ -90,16 +106,27 @@ class WriteFacts(CamelModel):
     items: Annotated[list[WriteFact], Field(min_length=1, max_length=MAX_BATCH)]
 
 
-class SupersedeFact(FactChanges):
+class SupersedeFact(FactContent):
     """The next revision: absent fields keep their values, an empty list clears."""
 
-    content: Any = None
-    content_hash: Annotated[str, Field(max_length=256)] | None = None
     expect_version: ExpectVersion | None = None
 
-    @property
-    def has_content(self) -> bool:
-        return "content" in self.model_fields_set
+
+class RequestUpload(CamelModel):
+    """An upload of exactly these bytes: for a new fact, or for the next revision of `factId`."""
+
+    size: Annotated[int, Field(ge=1, le=MAX_UPLOAD_BYTES)]
+    sha256: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+    fact_id: Id | None = None
+
+
+class UploadAnswer(CamelModel):
+    """PUT the bytes to `uploadUrl` with `headers`, then name `contentRef` in a write."""
+
+    content_ref: str
+    upload_url: str
+    headers: dict[str, str]
+    expires_at: str
 
 
 class VerifyFact(CamelModel):

@@ -53,11 +53,11 @@ def can_see(principal: Principal, fact: Fact) -> bool:
     return can_read(principal, fact.scope)
 
 
-def require_write(principal: Principal, scope: Scope) -> None:
-    """Raises PermissionDenied unless the principal may write the scope."""
+def require_write(principal: Principal, scope: Scope, fact_id: str | None = None) -> None:
+    """Raises PermissionDenied, naming the fact where one is meant, unless the principal may write the scope."""
     if not can_write(principal, scope):
         raise PermissionDenied(
-            "Your token may not write in this scope. Ask an administrator for access to it."
+            "Your token may not write in this scope. Ask an administrator for access to it.", factId=fact_id
         )
 
 

@@ -4,15 +4,12 @@ A write that finds another record in its place looks for its own mark there firs
 twin is answered as the first time. Checks run in the order not found, permission, hold, version.
 """
 
-import hashlib
 import random
 import time
 from collections.abc import Callable
-from typing import Any
 
-from ..canonical import content_canonical
 from ..domain.access import can_see, require_write
-from ..domain.errors import FactNotFound, IdempotencyMismatch, PermissionDenied, Throttled
+from ..domain.errors import BadInput, FactNotFound, IdempotencyMismatch, PermissionDenied, Throttled
 from ..domain.facts import (
     Fact,
     FactChanges,
@@ -27,10 +24,9 @@ from ..domain.facts import (
 from ..domain.ids import fact_id_for, short_digest
 from ..domain.principals import Principal
 from ..domain.scope import Scope
-from ..domain.strict_json import check_depth, dump_json
 from ..ports import Contended, Head, Mark, Memory, Operation
+from .payloads import Content, fact_of, store_payload
 
-INLINE_BYTES = 64 * 1024
 ATTEMPTS = 8
 
 Transition = Callable[[Fact, str], tuple[Fact, Fact]]
@@ -43,14 +39,16 @@ def write_fact(
     fact_type: str,
     scope: Scope,
     changes: FactChanges,
-    content: Any,
+    content: Content,
     key: str | None = None,
 ) -> Fact:
     """The first revision of a new fact. Raises PermissionDenied, IdempotencyMismatch, BadInput."""
-    check_depth(content)
+    content.check()
     scope.check()
     require_write(principal, scope)
-    fact_id = fact_id_for(operation.key)
+    fact_id = (
+        fact_id_for(operation.key) if content.ref is None else fact_of(memory, principal.tenant, content.ref)
+    )
     payload = store_payload(memory, principal.tenant, fact_id, content)
     fact = open_fact(fact_id, fact_type, scope, changes, payload, principal, memory.clock.now(), key)
     head = Head(fact, 1, (_mark(operation, 1),))
@@ -62,8 +60,12 @@ def write_fact(
             continue
         if there is None:
             return fact
-        if payload.content_ref is not None:
+        if payload.content_ref is not None and content.ref is None:
             memory.blobs.discard(payload.content_ref)
+        if content.ref is not None and there.mark_of(short_digest(operation.key)) is None:
+            raise BadInput(
+                "This contentRef already belongs to a fact. Upload the content again for another one."
+            )
         return _first_answer(memory, there, operation)
     raise Throttled
 
@@ -74,17 +76,17 @@ def supersede_fact(
     operation: Operation,
     fact_id: str,
     changes: FactChanges,
-    content: Any,
+    content: Content,
     expected: int | None = None,
-    *,
-    has_content: bool = True,
 ) -> Fact:
     """The next revision. Raises FactNotFound, PermissionDenied, LegalHold, FactChanged, IdempotencyMismatch."""
-    check_depth(content)
+    content.check()
     payload: list[Payload] = []
 
     def transition(head: Fact, now: str) -> tuple[Fact, Fact]:
-        if has_content and not payload:  # stored once the write is known to be allowed, kept over retries
+        if (
+            content.given or content.ref
+        ) and not payload:  # stored once the write is known to be allowed, kept over retries
             payload.append(store_payload(memory, principal.tenant, fact_id, content))
         return supersede(head, changes, payload[0] if payload else None, principal, now)
 
@@ -128,19 +130,8 @@ def changeable_head(memory: Memory, principal: Principal, fact_id: str) -> Head:
     head = memory.facts.head(principal.tenant, fact_id)
     if head is None or not _shown(memory, principal, head.fact):
         raise FactNotFound(fact_id)
-    require_write(principal, head.fact.scope)
+    require_write(principal, head.fact.scope, fact_id)
     return head
-
-
-def store_payload(memory: Memory, tenant: str, fact_id: str, content: Any) -> Payload:
-    """Content as kept: inline up to 64 KB of text, above it an object in S3 of this fact alone."""
-    text = dump_json(content)
-    raw = text.encode()
-    digest = "sha256:" + hashlib.sha256(content_canonical(content)).hexdigest()
-    if len(raw) <= INLINE_BYTES:
-        return Payload(text=text, content_hash=digest, size=len(raw))
-    ref = memory.blobs.put(tenant, fact_id, raw)
-    return Payload(text=None, content_hash=digest, size=len(raw), content_ref=ref)
 
 
 def _change(
@@ -158,13 +149,13 @@ def _change(
         head = memory.facts.head(principal.tenant, fact_id)
         if head is None or not can_see(principal, head.fact) or head.fact.expired(memory.clock.now()):
             raise FactNotFound(fact_id)
-        require_write(principal, head.fact.scope)
+        require_write(principal, head.fact.scope, fact_id)
         if head.mark_of(short_digest(operation.key)) is not None:
             return _first_answer(memory, head, operation)
         if not _shown(memory, principal, head.fact):
             raise FactNotFound(fact_id)
         if only_users and principal.actor.kind != "user":
-            raise PermissionDenied("Only a person may verify a fact. Use a user's token.")
+            raise PermissionDenied("Only a person may verify a fact. Use a user's token.", factId=fact_id)
         require_changeable(head.fact, expected)
         closed, following = transition(head.fact, memory.clock.now())
         try:
