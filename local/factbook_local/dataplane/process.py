@@ -101,6 +101,9 @@ def _environment() -> dict[str, str]:
         "BIND_HOST": "127.0.0.1",
         "MINISTACK_REGION": REGION,
         "MINISTACK_ACCOUNT_ID": ACCOUNT,
+        # Presigned URLs are checked against these, whatever else is not.
+        "AWS_ACCESS_KEY_ID": CREDENTIALS[0],
+        "AWS_SECRET_ACCESS_KEY": CREDENTIALS[1],
         "PERSIST_STATE": "0",
         "IOT_MTLS_ENABLED": "0",
         "SFTP_ENABLED": "0",
