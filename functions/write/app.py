@@ -1,6 +1,5 @@
 """Writes: facts and API tokens."""
 
-from base64 import b64encode
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -140,11 +139,10 @@ def request_upload(call: Call) -> Answer:
         facts.changeable_head(memory, call.principal, body.fact_id)
     fact_id = body.fact_id or fact_id_for(call.operation.key)
     ref, url = payloads.grant_upload(memory, call.principal.tenant, fact_id, body.size, body.sha256)
-    checksum = b64encode(bytes.fromhex(body.sha256)).decode()
     answer = {
         "contentRef": ref,
         "uploadUrl": url,
-        "headers": {"Content-Length": str(body.size), "x-amz-checksum-sha256": checksum},
+        "headers": memory.blobs.upload_headers(body.size, body.sha256),
         "expiresAt": times.add(call.services.clock.now(), seconds=payloads.UPLOAD_SECONDS),
     }
     return Answer(201, answer)

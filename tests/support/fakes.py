@@ -149,6 +149,12 @@ class FakeBlobs:
     def upload_url(self, ref: str, size: int, sha256: str, seconds: int) -> str:
         return f"https://blobs.example/{ref.removeprefix('blob://')}?size={size}&sha256={sha256}"
 
+    def upload_headers(self, size: int, sha256: str) -> dict[str, str]:
+        return {"Content-Length": str(size)}
+
+    def claim(self, ref: str) -> None:
+        assert ref in self.bodies, "an upload is claimed once it is there"
+
     def stat(self, ref: str) -> tuple[int, str] | None:
         with self.lock:
             body = self.bodies.get(ref)

@@ -137,6 +137,14 @@ class BlobStore(Protocol):
         """A presigned URL that takes a PUT of exactly `size` bytes with that SHA-256 (hex) for so many seconds."""
         ...
 
+    def upload_headers(self, size: int, sha256: str) -> dict[str, str]:
+        """What the PUT to an upload URL must send."""
+        ...
+
+    def claim(self, ref: str) -> None:
+        """Keep an upload for good: until then the store removes it by itself after two days."""
+        ...
+
     def stat(self, ref: str) -> tuple[int, str] | None:
         """Size in bytes and SHA-256 in hex of a kept payload; None when nothing is there."""
         ...

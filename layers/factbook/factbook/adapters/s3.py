@@ -12,6 +12,8 @@ from .dynamodb.client import store_errors
 from .dynamodb.keys import part
 
 DOWNLOAD_SECONDS = 300
+PENDING = "pending=true"
+"""The tag of an upload that no fact names yet: the bucket removes it after two days."""
 
 
 class S3Blobs:
@@ -39,10 +41,24 @@ class S3Blobs:
         bucket, name = _located(ref)
         url: str = self._client.generate_presigned_url(
             "put_object",
-            Params={"Bucket": bucket, "Key": name, "ContentLength": size, "ChecksumSHA256": _base64(sha256)},
+            Params={
+                "Bucket": bucket,
+                "Key": name,
+                "ContentLength": size,
+                "ChecksumSHA256": _base64(sha256),
+                "Tagging": PENDING,
+            },
             ExpiresIn=seconds,
         )
         return url
+
+    def claim(self, ref: str) -> None:
+        bucket, name = _located(ref)
+        with store_errors():
+            self._client.delete_object_tagging(Bucket=bucket, Key=name)
+
+    def upload_headers(self, size: int, sha256: str) -> dict[str, str]:
+        return {"Content-Length": str(size), "x-amz-checksum-sha256": _base64(sha256), "x-amz-tagging": PENDING}
 
     def stat(self, ref: str) -> tuple[int, str] | None:
         bucket, name = _located(ref)

@@ -82,6 +82,7 @@ def _uploaded(memory: Memory, tenant: str, fact_id: str, content: Content) -> Pa
     summary = dump_json(content.value) if content.given else None
     if summary is not None and len(summary.encode()) > INLINE_BYTES:
         raise BadInput("The summary beside a contentRef may have 64 KB. Shorten it.")
+    memory.blobs.claim(ref)
     size, sha256 = there
     return Payload(text=summary, content_hash=f"sha256:{sha256}", size=size, content_ref=ref)
 
