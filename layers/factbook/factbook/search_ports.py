@@ -77,7 +77,7 @@ class LegFailure:
 
 
 LegAnswer = tuple[Hit, ...] | LegFailure
-"""Hits best first, one per record, equal scores ordered by id."""
+"""Hits best first, one per record, equal scores ordered by id; of equally near ones past the limit, any may be left out."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,7 +54,7 @@ class OpenSearchIndex:
         approximate: bool = True,
     ) -> None:
         self._client = client
-        self._prefix = prefix
+        self.prefix = prefix
         self._engine = engine
         self._shards = shards
         self._replicas = replicas
@@ -107,22 +107,22 @@ class OpenSearchIndex:
 
     def refresh(self, *, index: str | None = None) -> None:
         with outages():
-            self._client.indices.refresh(index=index or self._prefix, request_timeout=ADMIN_SECONDS)
+            self._client.indices.refresh(index=index or self.prefix, request_timeout=ADMIN_SECONDS)
 
     def indexes(self) -> list[IndexInfo]:
         with outages():
-            found = self._client.indices.get(index=f"{self._prefix}-*", request_timeout=READ_SECONDS)
+            found = self._client.indices.get(index=f"{self.prefix}-*", request_timeout=READ_SECONDS)
         return [
-            IndexInfo(name, _space(body["mappings"]["_meta"]), self._prefix in body["aliases"])
+            IndexInfo(name, _space(body["mappings"]["_meta"]), self.prefix in body["aliases"])
             for name, body in sorted(found.items())
-            if body["mappings"].get("_meta", {}).get("prefix") == self._prefix
+            if body["mappings"].get("_meta", {}).get("prefix") == self.prefix
         ]
 
     def create(self, space: EmbeddingSpace | None) -> IndexInfo:
         slug = re.sub(r"[^a-z0-9]+", "-", space.model.lower()).strip("-")[:40] if space else "keyword"
-        name = f"{self._prefix}-{slug}-{secrets.token_hex(4)}"
+        name = f"{self.prefix}-{slug}-{secrets.token_hex(4)}"
         body = index_body(
-            self._prefix,
+            self.prefix,
             space,
             self._engine,
             shards=self._shards,
@@ -136,8 +136,8 @@ class OpenSearchIndex:
 
     def activate(self, name: str) -> None:
         others = [info.name for info in self.indexes() if info.active and info.name != name]
-        actions = [{"remove": {"index": other, "alias": self._prefix}} for other in others]
-        body = {"actions": [*actions, {"add": {"index": name, "alias": self._prefix}}]}
+        actions = [{"remove": {"index": other, "alias": self.prefix}} for other in others]
+        body = {"actions": [*actions, {"add": {"index": name, "alias": self.prefix}}]}
         with outages():
             self._client.indices.update_aliases(body=body, request_timeout=ADMIN_SECONDS)
 
@@ -149,13 +149,13 @@ class OpenSearchIndex:
             return
 
     def _write_alias(self, index: str | None) -> str:
-        return self._prefix if index is None else f"{index}.writes"
+        return self.prefix if index is None else f"{index}.writes"
 
     def _ask(
         self, tenant: str, legs: Sequence[tuple[Leg, int]], timeout: float, index: str | None
     ) -> list[dict[str, Any]]:
         """One `_msearch`. A leg that only some shards answered counts as not answered."""
-        header = {"index": index or self._prefix, "allow_partial_search_results": False}
+        header = {"index": index or self.prefix, "allow_partial_search_results": False}
         timeout_ms = max(1, int(timeout * SERVER_SHARE * 1000))
         lines: list[dict[str, Any]] = []
         for leg, near in legs:
@@ -183,7 +183,7 @@ class OpenSearchIndex:
             body["search_after"] = after
         with outages():
             found = self._client.search(
-                index=index or self._prefix,
+                index=index or self.prefix,
                 body=body,
                 params={"allow_partial_search_results": "false"},
                 request_timeout=READ_SECONDS,

@@ -1,0 +1,251 @@
+"""The SearchIndex contract on a real node, with both engines, and what only a service has: outages, aliases, stalls."""
+
+import os
+import random
+import signal
+import time
+import uuid
+from collections.abc import Iterator
+
+import pytest
+from contract.search_index import EAST, SPACE, TOKENS, SearchIndexContract, ids, put, unit
+from opensearchpy import Urllib3HttpConnection
+from support.search_guard import WatchedClient
+
+from factbook.domain.documents import Put
+from factbook.domain.errors import SearchUnavailable
+from factbook.domain.filters import EVERYTHING, Equals, Filter, OneOf
+from factbook.search_ports import EmbeddingSpace, IndexMissing, KeywordLeg, SearchIndex, VectorLeg
+from factbook_search.opensearch_client import connect
+from factbook_search.opensearch_index import OpenSearchIndex
+from factbook_search.sqlite_index import SqliteIndex
+
+from .search_node import SearchNode
+
+
+def watched(node: SearchNode) -> WatchedClient:
+    return WatchedClient(hosts=[node.url], connection_class=Urllib3HttpConnection, max_retries=1)
+
+
+def new_index(node: SearchNode, **options: object) -> OpenSearchIndex:
+    return OpenSearchIndex(watched(node), f"factbook-{uuid.uuid4().hex[:8]}", replicas=0, **options)  # type: ignore[arg-type]
+
+
+def activated(index: OpenSearchIndex, space: EmbeddingSpace | None = SPACE) -> OpenSearchIndex:
+    index.activate(index.create(space).name)
+    return index
+
+
+@pytest.fixture(scope="class")
+def lucene_index(search_node: SearchNode) -> Iterator[OpenSearchIndex]:
+    index = activated(new_index(search_node))
+    yield index
+    drop_all(index)
+
+
+@pytest.fixture(scope="class")
+def faiss_index(search_node: SearchNode) -> Iterator[OpenSearchIndex]:
+    index = activated(new_index(search_node, engine="faiss", approximate=False))
+    yield index
+    drop_all(index)
+
+
+def drop_all(index: SearchIndex) -> None:
+    for info in index.indexes():
+        index.drop(info.name)
+
+
+class TestOpenSearchIndexWithLucene(SearchIndexContract):
+    crowd = 50_000
+
+    @pytest.fixture(autouse=True)
+    def _index(self, lucene_index: OpenSearchIndex) -> None:
+        self.index = lucene_index
+
+
+class TestOpenSearchIndexWithFaiss(SearchIndexContract):
+    histories = 10
+
+    @pytest.fixture(autouse=True)
+    def _index(self, faiss_index: OpenSearchIndex) -> None:
+        self.index = faiss_index
+
+
+def test_a_vanished_index_stays_away_even_where_the_service_makes_indexes_by_itself(
+    search_node: SearchNode,
+) -> None:
+    client = connect(search_node.url)
+    stray = f"stray-{uuid.uuid4().hex[:8]}"
+    client.index(index=stray, body={"made": "by itself"})
+    client.indices.delete(index=stray)
+    index = activated(new_index(search_node))
+    [info] = index.indexes()
+    client.indices.delete(index=info.name)
+    with pytest.raises(IndexMissing):
+        index.apply([put("t", "it", "word", vector=EAST)])
+    with pytest.raises(IndexMissing):
+        index.search("t", [KeywordLeg(("word",), EVERYTHING, 1)], timeout=30)
+    assert index.indexes() == []
+    assert client.indices.get(index=f"{index.prefix}*") == {}
+
+
+def test_two_prefixes_of_one_service_do_not_see_each_other(search_node: SearchNode) -> None:
+    one = activated(new_index(search_node))
+    two = activated(OpenSearchIndex(watched(search_node), f"{one.prefix}-two", replicas=0))
+    assert one.apply([put("t", "one", "word")]) == two.apply([put("t", "two", "word")]) == []
+    one.refresh()
+    two.refresh()
+    leg = KeywordLeg(("word",), EVERYTHING, 5)
+    assert ids(one.search("t", [leg], timeout=30)[0]) == ["one"]
+    assert ids(two.search("t", [leg], timeout=30)[0]) == ["two"]
+    assert len(one.indexes()) == len(two.indexes()) == 1
+    drop_all(one)
+    assert len(two.indexes()) == 1
+    drop_all(two)
+
+
+def test_a_search_is_one_request_of_all_its_legs(search_node: SearchNode) -> None:
+    index = activated(new_index(search_node))
+    client = index._client
+    assert index.apply([put("t", f"r{n}", "word", vector=EAST) for n in range(30)]) == []
+    index.refresh()
+    requests: list[str] = []
+    perform = client.transport.perform_request
+
+    def counted(method: str, url: str, *args: object, **options: object) -> object:
+        requests.append(url)
+        return perform(method, url, *args, **options)
+
+    client.transport.perform_request = counted
+    legs = [KeywordLeg(("word",), EVERYTHING, 10), VectorLeg(EAST, EVERYTHING, 10)]
+    answers = index.search("t", [*legs, KeywordLeg(("absent",), EVERYTHING, 10)], timeout=30)
+    assert [len(ids(answer)) for answer in answers] == [10, 10, 0]
+    assert requests == ["/_msearch"]
+    assert client.searches == 3
+    drop_all(index)
+
+
+def test_a_stalled_node_is_unavailable_within_the_time_given_and_answers_when_it_goes_on(
+    search_node: SearchNode,
+) -> None:
+    index = activated(new_index(search_node))
+    assert index.apply([put("t", "it", "word")]) == []
+    index.refresh()
+    leg = KeywordLeg(("word",), EVERYTHING, 5)
+    os.kill(search_node.pid, signal.SIGSTOP)
+    try:
+        began = time.monotonic()
+        with pytest.raises(SearchUnavailable):
+            index.search("t", [leg], timeout=0.5)
+        waited = time.monotonic() - began
+    finally:
+        os.kill(search_node.pid, signal.SIGCONT)
+    assert waited < 20
+    assert ids(index.search("t", [leg], timeout=30)[0]) == ["it"]
+    drop_all(index)
+
+
+def test_a_stopped_node_is_unavailable_and_keeps_what_was_applied(search_node: SearchNode) -> None:
+    index = activated(new_index(search_node))
+    assert index.apply([put("t", "before", "word", vector=EAST)]) == []
+    search_node.stop()
+    try:
+        leg = KeywordLeg(("word",), EVERYTHING, 5)
+        for operation in (
+            lambda: index.search("t", [leg], timeout=5),
+            lambda: index.apply([put("t", "during", "word")]),
+            lambda: index.lookup("t", ["before"]),
+            lambda: index.walk(),
+            lambda: index.refresh(),
+            lambda: index.indexes(),
+            lambda: index.create(SPACE),
+        ):
+            with pytest.raises(SearchUnavailable) as caught:
+                operation()
+            assert not isinstance(caught.value, IndexMissing)
+    finally:
+        search_node.start()
+    assert index.apply([put("t", "after", "word", vector=EAST)]) == []
+    index.refresh()
+    legs = [leg, VectorLeg(EAST, EVERYTHING, 5)]
+    assert [ids(answer) for answer in index.search("t", legs, timeout=30)] == [["after", "before"]] * 2
+    drop_all(index)
+
+
+TENANTS = ("acme", "globex", "initech")
+
+
+@pytest.fixture(scope="module")
+def twins(
+    search_node: SearchNode, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[SearchIndex, SearchIndex]]:
+    """The same 1,500 records in both adapters."""
+    rng = random.Random(20)
+    records = [_record(rng, n) for n in range(1_500)]
+    service = activated(new_index(search_node))
+    local = SqliteIndex(tmp_path_factory.mktemp("search") / "search.db")
+    local.activate(local.create(SPACE).name)
+    for index in (service, local):
+        assert index.apply(records) == []
+        index.refresh()
+    yield service, local
+    drop_all(service)
+    local.close()
+
+
+WORDS = [f"{stem}{n}" for n in range(120) for stem in ("river", "code", "plan", "meet")]
+
+
+def _word(rng: random.Random) -> str:
+    """Few words are common and most are rare, as in a language."""
+    return WORDS[min(int(rng.paretovariate(0.7)), len(WORDS)) - 1]
+
+
+def _record(rng: random.Random, n: int) -> Put:
+    text = " ".join(_word(rng) for _ in range(rng.randrange(5, 60)))
+    if n % 10 == 0:
+        text += f" ERR-{n}-ZX"
+    fields = {
+        "type": f"type{rng.randrange(4)}",
+        "s_project": f"p{rng.randrange(3)}",
+        "valid_until": rng.randrange(100),
+    }
+    return put(TENANTS[n % 3], f"r{n:04}", text, vector=unit(rng), **fields)
+
+
+def _rule(rng: random.Random) -> Filter:
+    kinds = tuple(f"type{n}" for n in rng.sample(range(4), 2))
+    return rng.choice((EVERYTHING, OneOf("type", kinds), Equals("s_project", f"p{rng.randrange(3)}")))
+
+
+def test_a_thousand_random_queries_are_answered_alike_by_both_adapters(
+    twins: tuple[SearchIndex, SearchIndex],
+) -> None:
+    """Equal sets for filters and exact tokens; of the ten best by words, and by meaning, at least eight the same."""
+    rng = random.Random(21)
+    shared = {"keyword": 0, "vector": 0}
+    counted = {"keyword": 0, "vector": 0}
+    for _ in range(1_000):
+        tenant, rule = rng.choice(TENANTS), _rule(rng)
+        query = TOKENS.query(" ".join(_word(rng) for _ in range(rng.randrange(1, 6))))
+        exact = TOKENS.query(
+            rng.choice((f"err-{rng.randrange(150) * 10}-zx", WORDS[rng.randrange(len(WORDS))]))
+        )[:1]
+        legs = [
+            KeywordLeg(exact, rule, 1_000),
+            VectorLeg(EAST, rule, 1_000),
+            KeywordLeg(query, rule, 10),
+            VectorLeg(unit(rng), rule, 10),
+        ]
+        service, local = (
+            [ids(answer) for answer in index.search(tenant, legs, timeout=30)] for index in twins
+        )
+        assert set(service[0]) == set(local[0]), exact
+        assert set(service[1]) == set(local[1]), rule
+        for leg, name in ((2, "keyword"), (3, "vector")):
+            assert len(service[leg]) == len(local[leg])
+            same = len(set(service[leg]) & set(local[leg]))
+            assert same >= 0.8 * len(local[leg]), (name, query, rule)
+            shared[name] += same
+            counted[name] += len(local[leg])
+    print({name: shared[name] / counted[name] for name in shared})  # noqa: T201 - shown with -s
