@@ -58,6 +58,7 @@ def invoke(template: Template, name: str, events: list[dict[str, Any]]) -> dict[
         "PYTHONPATH": os.pathsep.join(map(str, built_folders(template, name))),
         "AWS_LAMBDA_FUNCTION_NAME": name,
         "AWS_REGION": "eu-central-1",
+        "AWS_DEFAULT_REGION": "eu-central-1",
         "AWS_ACCESS_KEY_ID": "testing",
         "AWS_SECRET_ACCESS_KEY": "testing",
     }
