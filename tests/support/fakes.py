@@ -5,7 +5,7 @@ import threading
 from collections.abc import Sequence
 from dataclasses import replace
 
-from factbook.adapters.dynamodb.keys import shard_of
+from factbook.adapters.dynamodb.keys import part, shard_of
 from factbook.bootstrap import Services
 from factbook.domain import times
 from factbook.domain.facts import Fact
@@ -13,6 +13,7 @@ from factbook.ports import Clock, Head, Memory, Row, Token
 from factbook.settings import Settings
 
 LISTING_SHARDS, ADMIN_SHARDS = 4, 8
+_Partition = tuple[str, str | None, int, bool]
 
 
 class FakeClock:
@@ -37,6 +38,7 @@ class FakeFacts:
         self.rows_read = 0
         self._heads: dict[tuple[str, str], Head] = {}
         self._revisions: dict[tuple[str, str], dict[int, Fact]] = {}
+        self._rows: dict[_Partition, dict[str, Row]] = {}
 
     def head(self, tenant: str, fact_id: str) -> Head | None:
         with self.lock:
@@ -95,15 +97,7 @@ class FakeFacts:
         self, tenant: str, container: str | None, shard: int, before: str, limit: int, *, closed: bool = False
     ) -> tuple[list[Row], bool]:
         with self.lock:
-            heads = [head for (owner, _), head in self._heads.items() if owner == tenant]
-        shards = self.shards(container)
-        rows = [
-            _row(head.fact)
-            for head in heads
-            if (container is None or head.fact.scope.container == container)
-            and shard_of(head.fact.id, shards) == shard
-            and head.fact.current is not closed
-        ]
+            rows = list(self._rows.get((tenant, container, shard, closed), {}).values())
         rows = sorted((row for row in rows if row.order < before), key=lambda row: row.order, reverse=True)
         self.rows_read += len(rows[:limit])
         return rows[:limit], len(rows) >= limit  # as DynamoDB does: full to the brim, it cannot know
@@ -111,10 +105,25 @@ class FakeFacts:
     def remove(self, tenant: str, fact_id: str) -> None:
         """As a time to live does."""
         with self.lock:
-            del self._heads[tenant, fact_id]
+            self._unlist(self._heads.pop((tenant, fact_id)))
 
     def _put(self, head: Head) -> None:
+        if _where(head) in self._heads:
+            self._unlist(self._heads[_where(head)])
         self._heads[_where(head)] = head
+        for partition in self._partitions(head):
+            self._rows.setdefault(partition, {})[head.fact.id] = _row(head.fact)
+
+    def _unlist(self, head: Head) -> None:
+        for partition in self._partitions(head):
+            del self._rows[partition][head.fact.id]
+
+    def _partitions(self, head: Head) -> list[_Partition]:
+        fact, closed = head.fact, not head.fact.current
+        return [
+            (fact.scope.tenant_id, container, shard_of(fact.id, self.shards(container)), closed)
+            for container in (fact.scope.container, None)
+        ]
 
 
 def _where(head: Head) -> tuple[str, str]:
@@ -133,14 +142,15 @@ def _row(fact: Fact) -> Row:
 
 
 class FakeBlobs:
-    """BlobStore in a dictionary; downloads are answered by `bodies`."""
+    """BlobStore in a dictionary. `pending` holds uploads nobody named yet; `upload` stands for the caller's PUT."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.bodies: dict[str, bytes] = {}
+        self.pending: set[str] = set()
 
     def new_ref(self, tenant: str, fact_id: str, name: str) -> str:
-        return f"blob://s3/fake/facts/{tenant}/{fact_id}/{name}"
+        return f"blob://s3/fake/facts/{part(tenant).replace('/', '%2F')}/{fact_id}/{name}"
 
     def put(self, ref: str, body: bytes) -> None:
         with self.lock:
@@ -152,8 +162,14 @@ class FakeBlobs:
     def upload_headers(self, size: int, sha256: str) -> dict[str, str]:
         return {"Content-Length": str(size)}
 
+    def upload(self, ref: str, body: bytes) -> None:
+        with self.lock:
+            self.bodies[ref] = body
+            self.pending.add(ref)
+
     def claim(self, ref: str) -> None:
-        assert ref in self.bodies, "an upload is claimed once it is there"
+        with self.lock:
+            self.pending.discard(ref)
 
     def stat(self, ref: str) -> tuple[int, str] | None:
         with self.lock:
@@ -202,6 +218,10 @@ class FakeAccess:
 
 def _token_order(token: Token) -> str:
     return f"{token.created_at}|{token.id}"
+
+
+def fake_memory(clock: Clock) -> Memory:
+    return Memory(FakeFacts(), FakeBlobs(), clock, lambda: b"k" * 32)
 
 
 def fake_services(clock: Clock | None = None) -> Services:

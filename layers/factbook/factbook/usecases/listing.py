@@ -103,29 +103,29 @@ def _candidates(
 ) -> tuple[list[Row], str | None]:
     """The next rows worth fetching, newest first, and the position after them (None when nothing is left)."""
     sources = _sources(memory, principal, query, before)
-    found: list[Row] = []
+    found: dict[str, Row] = {}
     budget = ROWS
+    batch, each = sources, min(limit, 2 * limit // max(1, len(sources))) + 1
     with ThreadPoolExecutor(max_workers=min(_THREADS, max(1, len(sources)))) as pool:
-        while True:
-            behind = _behind(sources, found, limit)
-            if not behind or budget < len(behind):
-                break
-            each = max(1, min(limit + 1, budget // len(behind), 2 * limit // len(behind) + 1))
-            budget -= each * len(behind)
-            for rows in pool.map(_reader(memory, principal.tenant, each), behind):
-                found += [row for row in rows if _keeps(query, row, now)]
-            found.sort(key=lambda row: row.order, reverse=True)
+        while batch and budget >= len(batch):
+            each = min(each, budget // len(batch))
+            budget -= each * len(batch)
+            for rows in pool.map(_reader(memory, principal.tenant, each), batch):
+                # By order: a fact closed between two reads is in an open and in a closed partition.
+                found |= {row.order: row for row in rows if _keeps(query, row, now)}
+            batch, each = _behind(sources, found, limit), 2 * each
     safe = max((source.frontier for source in sources if source.more), default="")
-    whole = [row for row in found if row.order >= safe]
+    whole = [found[order] for order in sorted(found, reverse=True) if order >= safe]
     if len(whole) > limit:
         return whole[:limit], whole[limit - 1].order
     return whole, safe or None
 
 
-def _behind(sources: list[_Source], found: list[Row], limit: int) -> list[_Source]:
-    """The partitions that may still hold a row newer than the last one the page needs."""
-    needed = found[limit].order if len(found) > limit else ""
-    return [source for source in sources if source.more and source.frontier > needed]
+def _behind(sources: list[_Source], found: dict[str, Row], limit: int) -> list[_Source]:
+    """The partitions to read next: of those that may hold a row of this page, the ones the merge waits for longest."""
+    needed = sorted(found, reverse=True)[limit] if len(found) > limit else ""
+    behind = [source for source in sources if source.more and source.frontier > needed]
+    return sorted(behind, key=lambda source: source.frontier, reverse=True)[:_THREADS]
 
 
 def _reader(memory: Memory, tenant: str, limit: int) -> Callable[[_Source], list[Row]]:

@@ -1,0 +1,82 @@
+"""A local cloud of the probe template, and what the probe saw of it."""
+
+import json
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from factbook_local.testing import Ready, running
+
+TEMPLATE = Path(__file__).parents[1] / "functional" / "local" / "probe" / "template.yaml"
+
+
+@dataclass(frozen=True)
+class Reply:
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+
+@dataclass(frozen=True)
+class Cloud:
+    """A running probe: `ready` as the runner says, `seen` the file of its invocations."""
+
+    ready: Ready
+    seen: Path
+
+    def request(
+        self, method: str, path: str, body: bytes | None = None, headers: dict[str, str] | None = None
+    ) -> Reply:
+        request = urllib.request.Request(
+            self.ready.url + path, data=body, method=method, headers=headers or {}
+        )
+        try:
+            with urllib.request.urlopen(request, timeout=60) as answer:
+                return Reply(answer.status, dict(answer.headers), answer.read())
+        except urllib.error.HTTPError as refusal:
+            with refusal:
+                return Reply(refusal.code, dict(refusal.headers), refusal.read())
+
+    def do(self, what: str, path: str = "/do", **arguments: Any) -> Reply:
+        body = json.dumps({"do": what, **arguments}).encode()
+        return self.request("POST", path, body, {"Content-Type": "application/json"})
+
+    def invocations(self) -> list[dict[str, Any]]:
+        """Every invocation of any function so far, oldest first."""
+        return [json.loads(line) for line in self.seen.read_text().splitlines()] if self.seen.exists() else []
+
+    def records(self, mark: str) -> list[list[Any]]:
+        """The batches of records that hold a mark, oldest first."""
+        return [
+            found["event"]["Records"]
+            for found in self.invocations()
+            if "Records" in found["event"] and mark in json.dumps(found["event"])
+        ]
+
+
+def eventually(what: Callable[[], Any], seconds: float = 30.0) -> Any:
+    """The first true value of `what`; fails when there is none in time."""
+    deadline = time.monotonic() + seconds
+    while not (value := what()):
+        assert time.monotonic() < deadline, "it did not come about in time"
+        time.sleep(0.05)
+    return value
+
+
+@contextmanager
+def probe_cloud(folder: Path, data: Path | None = None) -> Iterator[Cloud]:
+    """The probe's template, running; the file of its invocations goes on over restarts in one folder."""
+    seen = folder / "seen.jsonl"
+    with running(
+        folder, template=TEMPLATE, data=data, arguments=["--parameter", f"SeenFile={seen}"]
+    ) as ready:
+        yield Cloud(ready, seen)
