@@ -56,7 +56,9 @@ class Head:
     marks: tuple[Mark, ...] = ()
 
     def followed_by(self, fact: Fact, mark: Mark) -> "Head":
-        return Head(fact, self.edition + 1, (*self.marks, mark)[-MARKS_KEPT:])
+        # The first mark is the creation's: its key makes the fact's id, so it can be replayed for as long as the fact is.
+        first, later = self.marks[:1], (*self.marks[1:], mark)
+        return Head(fact, self.edition + 1, (*first, *later[-MARKS_KEPT:]))
 
     def mark_of(self, key: str) -> Mark | None:
         return next((mark for mark in self.marks if mark.key == key), None)

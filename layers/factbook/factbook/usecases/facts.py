@@ -9,7 +9,15 @@ import time
 from collections.abc import Callable
 
 from ..domain.access import can_see, require_write
-from ..domain.errors import BadInput, FactNotFound, IdempotencyMismatch, PermissionDenied, Throttled
+from ..domain.errors import (
+    BadInput,
+    Conflict,
+    FactNotFound,
+    IdempotencyMismatch,
+    PermissionDenied,
+    Throttled,
+    ValidationFailed,
+)
 from ..domain.facts import (
     Fact,
     FactChanges,
@@ -60,13 +68,17 @@ def write_fact(
             continue
         if there is None:
             return fact
-        if payload.content_ref is not None and content.ref is None:
-            memory.blobs.discard(payload.content_ref)
         if content.ref is not None and there.mark_of(short_digest(operation.key)) is None:
             raise BadInput(
                 "This contentRef already belongs to a fact. Upload the content again for another one."
             )
-        return _first_answer(memory, there, operation)
+        try:
+            answer = _first_answer(memory, there, operation)
+        except IdempotencyMismatch:
+            _discard_unused(memory, content, payload, None)
+            raise
+        _discard_unused(memory, content, payload, answer)
+        return answer
     raise Throttled
 
 
@@ -84,13 +96,20 @@ def supersede_fact(
     payload: list[Payload] = []
 
     def transition(head: Fact, now: str) -> tuple[Fact, Fact]:
-        if (
-            content.given or content.ref
-        ) and not payload:  # stored once the write is known to be allowed, kept over retries
+        # Stored once the write is known to be allowed, kept over retries.
+        if (content.given or content.ref) and not payload:
             payload.append(store_payload(memory, principal.tenant, fact_id, content))
         return supersede(head, changes, payload[0] if payload else None, principal, now)
 
-    return _change(memory, principal, operation, fact_id, expected, transition)
+    try:
+        answer = _change(memory, principal, operation, fact_id, expected, transition)
+    except (Conflict, ValidationFailed):
+        for stored in payload:
+            _discard_unused(memory, content, stored, None)
+        raise
+    for stored in payload:
+        _discard_unused(memory, content, stored, answer)
+    return answer
 
 
 def verify_fact(
@@ -171,15 +190,25 @@ def _change(
 
 def _first_answer(memory: Memory, head: Head, operation: Operation) -> Fact:
     """What the operation answered when it landed. Raises IdempotencyMismatch when its body was another."""
-    mark = head.mark_of(short_digest(operation.key)) or Mark("", "", 1)
-    if mark.body and mark.body != short_digest(operation.body):
+    mark = head.mark_of(short_digest(operation.key))
+    if mark is None or mark.body != short_digest(operation.body):
         raise IdempotencyMismatch
+    if head.fact.expired(memory.clock.now()):
+        raise FactNotFound(head.fact.id)
     if mark.version == head.fact.version:
         return reopened(head.fact)
     revision = memory.facts.revision(head.fact.scope.tenant_id, head.fact.id, mark.version)
     if revision is None:
         raise FactNotFound(head.fact.id)
     return reopened(revision)
+
+
+def _discard_unused(memory: Memory, content: Content, stored: Payload, answer: Fact | None) -> None:
+    """Remove the object this try stored, unless the answer names it: then the try landed and its reply was lost."""
+    if stored.content_ref is None or content.ref is not None:
+        return
+    if answer is None or answer.content_ref != stored.content_ref:
+        memory.blobs.discard(stored.content_ref)
 
 
 def _shown(memory: Memory, principal: Principal, fact: Fact) -> bool:
