@@ -1,0 +1,60 @@
+"""A leaf as an export carries it: a run's head at a checkpoint, with the salt that hides it in the tree."""
+
+import base64
+import binascii
+import re
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any
+
+from .findings import Tampered
+from .tree import leaf_hash
+
+# What names a run and a hash needs no escape in JSON, so a statement reads in one way only.
+_RUN = re.compile(r"[A-Za-z0-9._:@~-]{1,256}", re.ASCII)
+_HEAD = re.compile(r"sha256:[0-9a-f]{64}", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """`hash` is the leaf's hash in the tree: RFC 6962 over SHA-256(salt ‖ statement)."""
+
+    index: int
+    run: str
+    sequence: int
+    head: str
+    salt: bytes
+    proof: tuple[bytes, ...] | None = None
+
+    @property
+    def statement(self) -> bytes:
+        return f'{{"head":"{self.head}","run":"{self.run}","seq":{self.sequence},"t":"runhead"}}'.encode()
+
+    @property
+    def hash(self) -> bytes:
+        return leaf_hash(sha256(self.salt + self.statement).digest())
+
+
+def read_leaf(line: dict[str, Any]) -> Leaf:
+    """Raises Tampered for a line that is no leaf."""
+    index, run, sequence, head = (line.get(name) for name in ("leaf", "run", "seq", "head"))
+    named = isinstance(run, str) and isinstance(head, str) and _RUN.fullmatch(run) and _HEAD.fullmatch(head)
+    if named and type(index) is int and type(sequence) is int:
+        try:
+            salt = bytes.fromhex(line["salt"])
+            proof = read_hashes(line["proof"]) if "proof" in line else None
+            return Leaf(index, run, sequence, head, salt, proof)
+        except (KeyError, TypeError, ValueError):
+            pass
+    raise Tampered("a leaf's line is incomplete")
+
+
+def read_hashes(proof: Any) -> tuple[bytes, ...]:
+    """Raises Tampered for what is no list of hashes."""
+    try:
+        hashes = tuple(base64.b64decode(text, validate=True) for text in proof)
+    except (binascii.Error, TypeError, ValueError) as error:
+        raise Tampered("a proof is no list of hashes") from error
+    if any(len(each) != 32 for each in hashes):
+        raise Tampered("a proof is no list of hashes")
+    return hashes
