@@ -19,6 +19,7 @@ from factbook_local.workers import Pool
 BODY_LIMIT = 10 * 1024 * 1024
 EVENT_LIMIT = 6 * 1024 * 1024
 HEADER_LIMIT = 10_240
+_DRAINED = 64 * 1024 * 1024
 INTEGRATION_SECONDS = 30.0
 
 _Message = MutableMapping[str, Any]
@@ -56,7 +57,7 @@ class Gateway:
         if size > HEADER_LIMIT:
             return _own(431)
         try:
-            body = await _read_body(scope, receive)
+            body = await _read_body(receive)
         except _Gone:
             return None
         if body is None:
@@ -106,21 +107,22 @@ class _Gone(Exception):
     """The client went away before its request was whole."""
 
 
-async def _read_body(scope: _Message, receive: _Receive) -> bytes | None:
-    """The body, or None when it is too large; then what follows is left unread."""
-    declared = next((value for name, value in scope["headers"] if name == b"content-length"), b"0")
-    if declared.isdigit() and int(declared) > BODY_LIMIT:
-        return None
-    body = bytearray()
+async def _read_body(receive: _Receive) -> bytes | None:
+    """The body, or None when it is too large.
+
+    A body that is too large is read to its end, within reason: a client that still sends sees a reset, not an answer.
+    """
+    body, size = bytearray(), 0
     while True:
         message = await receive()
         if message["type"] == "http.disconnect":
             raise _Gone
-        body += message.get("body", b"")
-        if len(body) > BODY_LIMIT:
-            return None
-        if not message.get("more_body"):
-            return bytes(body)
+        chunk = message.get("body", b"")
+        size += len(chunk)
+        if size <= BODY_LIMIT:
+            body += chunk
+        if not message.get("more_body") or size > _DRAINED:
+            return bytes(body) if size <= BODY_LIMIT else None
 
 
 def _own(status: int) -> Answer:

@@ -38,11 +38,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--reset", action="store_true", help="empty the --data folder first")
     parser.add_argument("--verbose", action="store_true", help="show what the functions log")
     parser.add_argument(
+        "--parameter",
+        action="append",
+        default=[],
+        type=_pair,
+        metavar="NAME=VALUE",
+        help="a parameter of the template (may be repeated)",
+    )
+    parser.add_argument(
         "--template",
         type=Path,
         default=Path(__file__).resolve().parents[2] / "template.yaml",
         help=argparse.SUPPRESS,
     )
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, separator, value = text.partition("=")
+    if not separator:
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE")
+    return name, value
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -55,8 +70,13 @@ def run(arguments: argparse.Namespace) -> int:
         reset=arguments.reset,
         tenants=tuple(arguments.tenants or ("demo",)),
         verbose=arguments.verbose,
+        parameters=dict(arguments.parameter),
     )
-    return asyncio.run(_run(options, arguments.ready_file))
+    code = asyncio.run(_run(options, arguments.ready_file))
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # All is saved and ended; what is left are threads that wait for answers of a data plane that is gone.
+    os._exit(code)
 
 
 async def _run(options: Options, ready_file: Path | None) -> int:

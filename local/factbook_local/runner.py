@@ -29,7 +29,7 @@ BUSY_FUNCTIONS = ("write", "read")
 """Functions that keep at least four workers warm; the others keep one."""
 MOST_WORKERS = 8
 RECONCILED = ("index", "checkpoint")
-"""Functions that hear `{"factbook": "reconcile"}` once a kept state is restored, before the service is ready."""
+"""Functions that hear `{"factbook": "reconcile"}` before the service is ready: a first start makes the search index."""
 
 
 class StartError(Exception):
@@ -83,8 +83,7 @@ class Runner:
         await self._start_functions()
         self._serve(InvokeApi(self.pools), invoke_listener)
         await self._start_pumps()
-        if self.restored:
-            await self._reconcile()
+        await self._reconcile()
         self._serve(Gateway(Router(self.stack.routes), self.pools, self.url, ACCOUNT), listener)
         self._mark("ready")
 
@@ -115,7 +114,7 @@ class Runner:
         from factbook_local.clients import Clients
 
         self.clients = Clients(self.data_plane.url)
-        _ = self.clients.dynamodb
+        _ = self.clients.dynamodb, self.clients.s3, self.clients.sqs, self.clients.kms
 
     def _provision(self) -> None:
         from factbook_local.dataplane.provision import provision
@@ -226,6 +225,7 @@ class Runner:
                 http="h11",
                 server_header=False,
                 timeout_keep_alive=75,
+                h11_max_incomplete_event_size=1 << 20,
                 timeout_graceful_shutdown=3,
             )
         )

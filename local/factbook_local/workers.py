@@ -19,7 +19,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from factbook_local.zygote import receive_command, send_command
+from factbook_local.zygote import TAKEN, receive_command, send_command
 
 _FRAME = struct.Struct(">II")
 _HELLO_SECONDS = 30.0
@@ -34,6 +34,10 @@ class Outcome:
     error: dict[str, Any] | None = None
     crashed: bool = False
     """Whether the environment ended or timed out, rather than the handler raised."""
+
+
+class _NotBegunError(Exception):
+    """A worker ended before it took its event."""
 
 
 class _Worker:
@@ -167,23 +171,26 @@ class Pool:
         """Run the function once. Waits up to `wait` seconds for a free worker; then it is throttled, as Lambda says."""
         request_id = request_id or str(uuid.uuid4())
         try:
-            async with asyncio.timeout(wait):
-                worker = await self._take()
+            while True:
+                async with asyncio.timeout(wait):
+                    worker = await self._take()
+                with contextlib.suppress(_NotBegunError):
+                    return await self._use(worker, event, request_id, trace)
         except TimeoutError:
-            return Outcome(
-                request_id,
-                error={"errorType": "TooManyRequestsException", "errorMessage": "Rate Exceeded."},
-                crashed=True,
-            )
+            throttled = {"errorType": "TooManyRequestsException", "errorMessage": "Rate Exceeded."}
+            return Outcome(request_id, error=throttled, crashed=True)
+
+    async def _use(self, worker: _Worker, event: bytes, request_id: str, trace: str) -> Outcome:
+        """Raises _NotBegunError when the worker was dead before it took the event."""
         self._busy.add(worker)
-        finished = False
+        sound = False
         try:
             outcome = await self._exchange(worker, event, request_id, trace)
-            finished = not outcome.crashed
+            sound = not outcome.crashed
             return outcome
         finally:
             self._busy.discard(worker)
-            if finished:
+            if sound:
                 self._offer(worker)
             else:
                 worker.kill()
@@ -193,14 +200,18 @@ class Pool:
         head = json.dumps(
             {"request": request_id, "deadline": time.time() + self.timeout, "trace": trace}
         ).encode()
+        taken = False
         try:
             async with asyncio.timeout(self.timeout):
                 worker.writer.write(_FRAME.pack(len(head), len(event)) + head + event)
                 await worker.writer.drain()
+                taken = await worker.reader.readexactly(len(TAKEN)) == TAKEN
                 meta, body = await _read(worker.reader)
         except TimeoutError:
             return _crash(request_id, "Sandbox.Timedout", f"Task timed out after {self.timeout:.2f} seconds")
         except (asyncio.IncompleteReadError, ConnectionError):
+            if not taken:
+                raise _NotBegunError from None
             return _crash(request_id, "Runtime.ExitError", "Runtime exited without providing a reason")
         return Outcome(request_id, body, meta.get("error"))
 
@@ -238,6 +249,9 @@ class Pool:
     async def _add(self) -> None:
         try:
             worker = await self._fork()
+        except (OSError, TimeoutError, asyncio.IncompleteReadError) as error:
+            self._on_log(self.name, f"no worker could be started: {error!r}")
+            return
         finally:
             self._starting -= 1
         self._offer(worker)

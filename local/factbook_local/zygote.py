@@ -4,7 +4,8 @@ One root imports what every function needs. It forks a template per function, wh
 environment and imports its module; a template forks workers, and a worker handles one event at a time, as an
 execution environment of Lambda does. Nothing here starts a thread: a fork must find one thread only.
 
-Frames on a worker's socket: `>II`, the lengths of a JSON head and of a JSON body, then both.
+Frames on a worker's socket: `>II`, the lengths of a JSON head and of a JSON body, then both. A worker says `TAKEN`
+before it handles an event: one that ends without it has not begun, so another may.
 """
 
 import contextlib
@@ -42,6 +43,8 @@ _PRELOADED = (
 )
 _RESPONSE_LIMIT = 6 * 1024 * 1024
 """Lambda's limit for an answer to a synchronous call, in bytes."""
+
+TAKEN = b"\x06"
 
 Handler = Callable[[Any, Any], Any]
 
@@ -132,6 +135,8 @@ def _work(channel: socket.socket, function: dict[str, Any], handler: Handler | N
     while head := stream.read(_FRAME.size):
         size, length = _FRAME.unpack(head)
         meta, event = json.loads(stream.read(size)), stream.read(length)
+        stream.write(TAKEN)
+        stream.flush()
         answer, body = (
             ({"error": problem}, b"") if handler is None else _handle(handler, event, meta, function)
         )

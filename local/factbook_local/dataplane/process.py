@@ -58,6 +58,7 @@ class DataPlaneProcess:
         """The socket accepts from the start; the first answer says that the state is restored."""
         try:
             control(self.url, "saves", seconds=seconds)
+            _first_request(self.url)
         except (urllib.error.URLError, OSError) as error:
             raise DataPlaneEnded(self._process.poll()) from error
 
@@ -88,6 +89,16 @@ def control(url: str, path: str, body: Any = None, *, seconds: float = 30.0) -> 
     )
     with urllib.request.urlopen(request, timeout=seconds) as answer:  # noqa: S310 - loopback
         return json.load(answer)
+
+
+def _first_request(url: str) -> None:
+    """The first request of all makes ministack import half a second's worth: better now than in a caller's time."""
+    headers = {
+        "X-Amz-Target": "DynamoDB_20120810.ListTables",
+        "Authorization": f"AWS4-HMAC-SHA256 Credential={CREDENTIALS[0]}/20260101/{REGION}/dynamodb/aws4_request",
+    }
+    request = urllib.request.Request(url, b"{}", headers)  # noqa: S310 - loopback
+    urllib.request.urlopen(request, timeout=60).close()  # noqa: S310 - loopback
 
 
 def _environment() -> dict[str, str]:
