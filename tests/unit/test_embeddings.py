@@ -13,7 +13,6 @@ from factbook.adapters.embeddings import (
     MAX_TEXTS,
     EmbeddingSettings,
     OpenAICompatibleEmbedder,
-    embedding_settings,
 )
 from factbook.embedding_ports import EmbeddingFailure, EmbeddingsUnavailable
 
@@ -188,40 +187,29 @@ def test_a_key_that_names_a_secret_is_fetched():
     assert endpoint.requests[0][1]["Authorization"] == "Bearer value-of-k"
 
 
-@pytest.mark.parametrize("prefix", ["", "KINDGI_"])
-def test_settings_are_read_under_both_prefixes(prefix):
-    environment = {
-        f"{prefix}MEMORY_EMBEDDINGS": "openai-compat",
-        f"{prefix}MEMORY_EMBEDDINGS_URL": "http://localhost:11434/v1/",
-        f"{prefix}MEMORY_EMBEDDINGS_MODEL": "nomic-embed-text",
-        f"{prefix}MEMORY_EMBEDDINGS_API_KEY": "k",
-    }
-
-    assert embedding_settings(environment) == EmbeddingSettings(
-        "http://localhost:11434/v1", "nomic-embed-text", "k"
+def test_settings_are_read_as_the_operator_gave_them():
+    settings = EmbeddingSettings.checked(
+        "openai-compat", "http://localhost:11434/v1/", "nomic-embed-text", "k"
     )
 
+    assert settings == EmbeddingSettings("http://localhost:11434/v1", "nomic-embed-text", "k")
 
-def test_embeddings_are_off_unless_asked_for():
-    assert embedding_settings({}) is None
-    assert embedding_settings({"MEMORY_EMBEDDINGS_URL": "http://x/v1"}) is None
+
+@pytest.mark.parametrize("kind", ["", "none"])
+def test_embeddings_are_off_unless_asked_for(kind):
+    assert EmbeddingSettings.checked(kind, "http://x/v1", "m") is None
 
 
 @pytest.mark.parametrize(
-    "changed",
+    ("kind", "url", "model"),
     [
-        {"MEMORY_EMBEDDINGS": "other"},
-        {"MEMORY_EMBEDDINGS_URL": ""},
-        {"MEMORY_EMBEDDINGS_MODEL": ""},
-        {"MEMORY_EMBEDDINGS_URL": "ftp://x"},
-        {"MEMORY_EMBEDDINGS_URL": "localhost"},
+        ("other", "http://x/v1", "m"),
+        ("openai-compat", "", "m"),
+        ("openai-compat", "http://x/v1", ""),
+        ("openai-compat", "ftp://x", "m"),
+        ("openai-compat", "localhost", "m"),
     ],
 )
-def test_incomplete_settings_fail_at_the_start(changed):
-    environment = {
-        "MEMORY_EMBEDDINGS": "openai-compat",
-        "MEMORY_EMBEDDINGS_URL": "http://x/v1",
-        "MEMORY_EMBEDDINGS_MODEL": "m",
-    }
+def test_incomplete_settings_fail_at_the_start(kind, url, model):
     with pytest.raises(ValueError, match="MEMORY_EMBEDDINGS"):
-        embedding_settings({**environment, **changed})
+        EmbeddingSettings.checked(kind, url, model)

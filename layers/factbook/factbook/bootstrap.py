@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 from functools import cache, cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import boto3
 from botocore.config import Config
@@ -16,6 +16,9 @@ from .domain.principals import Actor, Principal
 from .domain.times import format_instant
 from .ports import Clock, Memory, Token
 from .settings import Settings, read_settings
+
+if TYPE_CHECKING:
+    from .search_bootstrap import SearchServices
 
 # A timeout is retried by the SDK: every write here recognises its own first try.
 SDK = Config(
@@ -69,6 +72,13 @@ class Services:
             clock=self.clock,
             signing_key=self._signing_key,
         )
+
+    @cached_property
+    def searching(self) -> "SearchServices":
+        """What only the functions with the search layer use; its libraries are imported here and nowhere else."""
+        from .search_bootstrap import SearchServices
+
+        return SearchServices(self, self._client)
 
     def _signing_key(self) -> bytes:
         return self._key

@@ -7,7 +7,7 @@ from typing import Protocol
 Vector = tuple[float, ...]
 
 
-class EmbeddingsUnavailable(Exception):  # noqa: N818 -- a state of the endpoint, named as domain.errors names them
+class EmbeddingsUnavailable(Exception):
     """The endpoint gave no usable answer in time. The message names no text, no key and no URL's user part."""
 
 
@@ -24,9 +24,11 @@ class Embedder(Protocol):
         """The name of the model, which names the space its vectors live in."""
         ...
 
-    def embed(self, texts: Sequence[str], dimensions: int | None = None) -> list[Vector | EmbeddingFailure]:
+    def embed(
+        self, texts: Sequence[str], dimensions: int | None = None, *, model: str | None = None
+    ) -> list[Vector | EmbeddingFailure]:
         """One result per text, in order. A vector has length 1, and `dimensions` numbers when that is given.
 
-        Raises EmbeddingsUnavailable when the endpoint as a whole failed.
+        `model` names another model of the same endpoint, while an index of a former one still serves. Raises EmbeddingsUnavailable when the endpoint as a whole failed.
         """
         ...

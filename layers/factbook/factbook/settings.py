@@ -22,6 +22,7 @@ class Settings:
     opensearch_url: str = ""
     opensearch_engine: str = "lucene"
     search_sqlite: str = ""
+    index_dead_letters: str = ""
     memory_embeddings: str = ""
     memory_embeddings_url: str = ""
     memory_embeddings_model: str = ""

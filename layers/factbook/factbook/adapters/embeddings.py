@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -32,29 +32,23 @@ class EmbeddingSettings:
         parts = parse_url(self.url)
         return f"{parts.scheme}://{parts.netloc}{parts.path or ''}"
 
+    @staticmethod
+    def checked(kind: str, url: str, model: str, api_key: str = "") -> "EmbeddingSettings | None":
+        """The settings MEMORY_EMBEDDINGS, …_URL, …_MODEL and …_API_KEY; None when embeddings are off.
 
-def embedding_settings(environment: Mapping[str, str]) -> EmbeddingSettings | None:
-    """Settings from MEMORY_EMBEDDINGS*, each also under the prefix KINDGI_. None when embeddings are off.
-
-    Raises ValueError when they are on but incomplete, so that a deployment fails at its start.
-    """
-
-    def setting(name: str) -> str | None:
-        return environment.get(name) or environment.get(f"KINDGI_{name}") or None
-
-    kind = setting("MEMORY_EMBEDDINGS")
-    if kind is None or kind == "none":
-        return None
-    if kind != "openai-compat":
-        raise ValueError("MEMORY_EMBEDDINGS must be openai-compat, none or absent")
-    url, model = setting("MEMORY_EMBEDDINGS_URL"), setting("MEMORY_EMBEDDINGS_MODEL")
-    if url is None or model is None:
-        raise ValueError(
-            "MEMORY_EMBEDDINGS=openai-compat needs MEMORY_EMBEDDINGS_URL and MEMORY_EMBEDDINGS_MODEL"
-        )
-    if parse_url(url).scheme not in ("http", "https") or not parse_url(url).host:
-        raise ValueError("MEMORY_EMBEDDINGS_URL must be an http or https URL")
-    return EmbeddingSettings(url.rstrip("/"), model, setting("MEMORY_EMBEDDINGS_API_KEY"))
+        Raises ValueError when they are on but incomplete, so that a deployment fails at its start.
+        """
+        if kind in ("", "none"):
+            return None
+        if kind != "openai-compat":
+            raise ValueError("MEMORY_EMBEDDINGS must be openai-compat, none or absent")
+        if not url or not model:
+            raise ValueError(
+                "MEMORY_EMBEDDINGS=openai-compat needs MEMORY_EMBEDDINGS_URL and MEMORY_EMBEDDINGS_MODEL"
+            )
+        if parse_url(url).scheme not in ("http", "https") or not parse_url(url).host:
+            raise ValueError("MEMORY_EMBEDDINGS_URL must be an http or https URL")
+        return EmbeddingSettings(url.rstrip("/"), model, api_key or None)
 
 
 class OpenAICompatibleEmbedder:
@@ -92,22 +86,28 @@ class OpenAICompatibleEmbedder:
     def model(self) -> str:
         return self._settings.model
 
-    def embed(self, texts: Sequence[str], dimensions: int | None = None) -> list[Vector | EmbeddingFailure]:
-        return [result for batch in _batches(texts) for result in self._embed_batch(batch, dimensions)]
+    def embed(
+        self, texts: Sequence[str], dimensions: int | None = None, *, model: str | None = None
+    ) -> list[Vector | EmbeddingFailure]:
+        name = model or self.model
+        return [result for batch in _batches(texts) for result in self._embed_batch(batch, dimensions, name)]
 
-    def _embed_batch(self, texts: Sequence[str], dimensions: int | None) -> list[Vector | EmbeddingFailure]:
-        answer = self._post(texts)
+    def _embed_batch(
+        self, texts: Sequence[str], dimensions: int | None, model: str
+    ) -> list[Vector | EmbeddingFailure]:
+        answer = self._post(texts, model)
         if answer is not None:
             return [_checked(vector, dimensions) for vector in _vectors_of(answer, len(texts))]
         # The endpoint refused the batch for what is in it: halves find the text, the others get their vectors.
         if len(texts) == 1:
             return [EmbeddingFailure("the endpoint refused the text")]
         half = len(texts) // 2
-        return self._embed_batch(texts[:half], dimensions) + self._embed_batch(texts[half:], dimensions)
+        halves = texts[:half], texts[half:]
+        return [result for part in halves for result in self._embed_batch(part, dimensions, model)]
 
-    def _post(self, texts: Sequence[str]) -> object | None:
+    def _post(self, texts: Sequence[str], model: str) -> object | None:
         """The parsed answer, None when the request's content was refused."""
-        body = json.dumps({"model": self.model, "input": list(texts), "encoding_format": "float"})
+        body = json.dumps({"model": model, "input": list(texts), "encoding_format": "float"})
         headers = {"Content-Type": "application/json", **self._authorization()}
         try:
             response = self._http.request(

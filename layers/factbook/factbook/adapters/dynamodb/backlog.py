@@ -1,0 +1,92 @@
+"""Policies and the index's backlog, in the access table."""
+
+from typing import Any
+
+from ...domain.policy import Policy
+from ...domain.strict_json import dump_json, parse_json
+from ...index_ports import Troubled
+from .client import Item, from_item, store_errors, to_item
+from .keys import key, shard_of
+
+BACKLOG_SHARDS = 8
+
+
+class DynamoPolicies:
+    """PolicyStore over the access table."""
+
+    def __init__(self, client: Any, table: str) -> None:
+        self._client = client
+        self._table = table
+
+    def policy(self, tenant: str) -> Policy:
+        with store_errors():
+            answer = self._client.get_item(TableName=self._table, Key=to_item(_policy_key(tenant)))
+        if "Item" not in answer:
+            return Policy()
+        return Policy.model_validate(parse_json(from_item(answer["Item"])["v"]))
+
+    def put_policy(self, tenant: str, policy: Policy) -> None:
+        item = {**_policy_key(tenant), "v": dump_json(policy.to_json())}
+        with store_errors():
+            self._client.put_item(TableName=self._table, Item=to_item(item))
+
+
+class DynamoBacklog:
+    """Backlog over the access table: one item per troubled record, spread over a few partitions."""
+
+    def __init__(self, client: Any, table: str) -> None:
+        self._client = client
+        self._table = table
+
+    def note(self, troubled: Troubled) -> None:
+        item = {
+            **_backlog_key(troubled.tenant, troubled.id),
+            "why": troubled.trouble,
+            "tn": troubled.tenant,
+            "id": troubled.id,
+            "of": troubled.source,
+            "v": troubled.version,
+        }
+        with store_errors():
+            self._client.put_item(TableName=self._table, Item=to_item(item))
+
+    def settle(self, tenant: str, record: str) -> None:
+        with store_errors():
+            self._client.delete_item(TableName=self._table, Key=to_item(_backlog_key(tenant, record)))
+
+    def of(self, tenant: str, record: str) -> Troubled | None:
+        with store_errors():
+            answer = self._client.get_item(TableName=self._table, Key=to_item(_backlog_key(tenant, record)))
+        return _troubled(answer["Item"]) if "Item" in answer else None
+
+    def waiting(self, limit: int) -> list[Troubled]:
+        found: list[Troubled] = []
+        for shard in range(BACKLOG_SHARDS):
+            found += self._waiting(shard, limit - len(found))
+            if len(found) == limit:
+                break
+        return found
+
+    def _waiting(self, shard: int, limit: int) -> list[Troubled]:
+        with store_errors():
+            page = self._client.query(
+                TableName=self._table,
+                KeyConditionExpression="pk = :pk",
+                FilterExpression="why = :why",
+                ExpressionAttributeValues=to_item({":pk": key("backlog", str(shard)), ":why": "embedding"}),
+            )
+        return [_troubled(item) for item in page["Items"][:limit]]
+
+
+def _policy_key(tenant: str) -> Item:
+    return {"pk": key("policy", tenant), "sk": "policy"}
+
+
+def _backlog_key(tenant: str, record: str) -> Item:
+    name = key(tenant, record)
+    return {"pk": key("backlog", str(shard_of(name, BACKLOG_SHARDS))), "sk": name}
+
+
+def _troubled(raw: Item) -> Troubled:
+    item = from_item(raw)
+    return Troubled(item["tn"], item["id"], item["of"], item["v"], item["why"])

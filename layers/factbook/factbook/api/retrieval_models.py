@@ -1,0 +1,86 @@
+"""What callers send to find facts, and what they get."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, Field, model_validator
+
+from ..domain.errors import BadInput
+from ..domain.facts import Fact, Instant, Subject, Trust
+from ..domain.principals import Principal
+from ..domain.scope import CamelModel, Id
+from ..usecases.retrieve import Mode, Question
+from .models import MAX_LIMIT, ScopeRequest, TypeName
+
+RETRIEVE_LIMIT = 10
+MAX_CHOICES = 100
+MAX_AFTER = 20
+
+RetrieveLimit = Annotated[int, Field(ge=1), AfterValidator(lambda limit: min(limit, MAX_LIMIT))]
+Text = Annotated[str, Field(min_length=1)]
+
+
+class Written(CamelModel):
+    """A write that the answer has to know of."""
+
+    id: Id
+    version: Annotated[int, Field(ge=1)]
+
+
+class Retrieve(CamelModel):
+    """A search. `list` needs no query; every other field narrows what is found."""
+
+    mode: Mode
+    query: Text | None = None
+    source: Literal["facts", "conversations"] = "facts"
+    type: TypeName | None = None
+    types: Annotated[list[TypeName], Field(min_length=1, max_length=MAX_CHOICES)] | None = None
+    scope: ScopeRequest = ScopeRequest()
+    trust: Annotated[list[Trust], Field(min_length=1)] | None = None
+    subjects: Annotated[list[Subject], Field(min_length=1, max_length=MAX_CHOICES)] | None = None
+    valid_at: Instant | None = None
+    min_score: float | None = None
+    limit: RetrieveLimit = RETRIEVE_LIMIT
+    embedding_model: Text | None = None
+    after: Annotated[list[Written], Field(max_length=MAX_AFTER)] = Field(default_factory=list)
+
+    @model_validator(mode="after")
+    def _one_way_to_name_types(self) -> "Retrieve":
+        if self.type is not None and self.types is not None:
+            raise ValueError("send type or types, not both")
+        return self
+
+    def question(self, principal: Principal) -> Question:
+        """Raises BadInput for a search without a query, PermissionDenied for another tenant's scope."""
+        if self.query is None and self.mode != "list":
+            raise BadInput('query is missing: say what to find, or use mode "list".')
+        subjects = self.subjects or ()
+        return Question(
+            mode=self.mode,
+            text=self.query or "",
+            limit=self.limit,
+            types=(self.type,) if self.type is not None else tuple(self.types or ()),
+            scope=self.scope.wanted(principal),
+            trust=tuple(self.trust or ()),
+            subjects=tuple(f"{subject.kind}:{subject.id}" for subject in subjects),
+            valid_at=self.valid_at,
+            min_score=self.min_score,
+            embedding_model=self.embedding_model,
+            after=tuple((write.id, write.version) for write in self.after),
+        )
+
+
+class Result(CamelModel):
+    """A fact, or a message of a conversation with those before and after it. No score in a list."""
+
+    fact: Fact | None = None
+    entry: dict[str, Any] | None = None
+    before: dict[str, Any] | None = None
+    after: dict[str, Any] | None = None
+    score: float | None = None
+
+
+class Retrieved(CamelModel):
+    """Best first. `degraded` says what the answer had to do without."""
+
+    results: list[Result]
+    degraded: str | None = None

@@ -1,0 +1,129 @@
+"""The composition root of the functions that search: what only they carry is imported here, at first use."""
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from .adapters.dead_letters import SqsDeadLetters
+from .adapters.dynamodb.backlog import DynamoBacklog, DynamoPolicies
+from .adapters.dynamodb.fact_walks import DynamoFactWalk, DynamoRemains
+from .adapters.dynamodb.index_jobs import DynamoJobs
+from .adapters.embeddings import EmbeddingSettings, OpenAICompatibleEmbedder
+from .adapters.s3_reader import S3BlobReader
+from .domain.errors import SearchUnavailable
+from .domain.tokens import Tokenizer
+from .search_ports import SearchIndex
+from .settings import Settings
+from .usecases.embedding_spaces import Spaces
+from .usecases.index_jobs import Jobs
+from .usecases.indexing import Indexing
+from .usecases.retrieve import Search
+
+if TYPE_CHECKING:
+    from .bootstrap import Services
+
+QUERY_PATIENCE = {"retries": 1, "timeout": 2.0}
+INDEXING_PATIENCE = {"retries": 3, "timeout": 20.0}
+
+
+class SearchServices:
+    """What retrieval and indexing use; each part is made at first use."""
+
+    def __init__(self, wired: "Services", client: Any) -> None:
+        self._wired = wired
+        self._client = client
+        self._settings: Settings = wired.settings
+
+    @cached_property
+    def search(self) -> Search:
+        return Search(self._wired.memory, self.index, self.tokenizer, self._spaces(QUERY_PATIENCE))
+
+    @cached_property
+    def indexing(self) -> Indexing:
+        settings = self._settings
+        return Indexing(
+            index=self.index,
+            tokenizer=self.tokenizer,
+            blobs=S3BlobReader(self._client("s3")),
+            policies=self.policies,
+            backlog=DynamoBacklog(self._client("dynamodb"), settings.access_table),
+            dead_letters=SqsDeadLetters(self._client("sqs"), settings.index_dead_letters),
+            spaces=self._spaces(INDEXING_PATIENCE),
+        )
+
+    @cached_property
+    def policies(self) -> DynamoPolicies:
+        return DynamoPolicies(self._client("dynamodb"), self._settings.access_table)
+
+    @cached_property
+    def walk(self) -> DynamoFactWalk:
+        return DynamoFactWalk(self._client("dynamodb"), self._settings.facts_table, self._wired.memory.facts)
+
+    @cached_property
+    def jobs(self) -> Jobs:
+        return Jobs(
+            indexing=self.indexing,
+            facts=self._wired.memory.facts,
+            walk=self.walk,
+            jobs=DynamoJobs(self._client("dynamodb"), self._settings.access_table),
+            clock=self._wired.clock,
+        )
+
+    @cached_property
+    def remains(self) -> DynamoRemains:
+        return DynamoRemains(
+            self._client("dynamodb"), self._settings.facts_table, self._wired.memory.blobs.discard
+        )
+
+    @cached_property
+    def tokenizer(self) -> Tokenizer:
+        from factbook_search.english import english_tokenizer
+
+        return english_tokenizer()
+
+    @cached_property
+    def index(self) -> SearchIndex:
+        """Raises SearchUnavailable when the deployment has no search."""
+        settings = self._settings
+        if settings.search_sqlite:
+            from factbook_search.sqlite_index import SqliteIndex
+
+            return SqliteIndex(settings.search_sqlite)
+        if settings.opensearch_url:
+            return _opensearch(settings)
+        raise SearchUnavailable(
+            "This deployment has no search index. An operator adds one with OPENSEARCH_URL."
+        )
+
+    def _spaces(self, patience: dict[str, Any]) -> Spaces | None:
+        settings = self._settings
+        found = EmbeddingSettings.checked(
+            settings.memory_embeddings,
+            settings.memory_embeddings_url,
+            settings.memory_embeddings_model,
+            settings.memory_embeddings_api_key,
+        )
+        if found is None:
+            return None
+        return Spaces(self.index, OpenAICompatibleEmbedder(found, secret=_secret, **patience))
+
+
+def _opensearch(settings: Settings) -> SearchIndex:
+    import boto3
+
+    from factbook_search.opensearch_client import connect
+    from factbook_search.opensearch_index import OpenSearchIndex
+
+    session = boto3.Session()
+    signed = ".amazonaws.com" in settings.opensearch_url
+    client = connect(
+        settings.opensearch_url,
+        credentials=session.get_credentials() if signed else None,
+        region=session.region_name if signed else None,
+    )
+    return OpenSearchIndex(client, engine="faiss" if settings.opensearch_engine == "faiss" else "lucene")
+
+
+def _secret(arn: str) -> str:
+    from aws_lambda_powertools.utilities.parameters import get_secret
+
+    return str(get_secret(arn, max_age=300))

@@ -1,0 +1,222 @@
+"""Bring facts into the search index. Safe to repeat and in any order: the index keeps each record's latest state.
+
+Words go in at once; a record whose embedding fails goes in without vectors and is noted in the backlog, so an outage
+of the embeddings endpoint delays search by meaning and nothing else.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from ..domain.documents import Change, Chunk, Put, Tombstone, chunks
+from ..domain.errors import BadInput, SearchUnavailable, StorageUnavailable, Throttled
+from ..domain.facts import Fact
+from ..domain.filters import Fields
+from ..domain.policy import EVERY_INDEX, IndexName, Policy
+from ..domain.searchable import content_words, fact_fields, index_version, searchable
+from ..domain.tokens import Tokenizer
+from ..embedding_ports import EmbeddingFailure, EmbeddingsUnavailable, Vector
+from ..index_ports import Backlog, BlobReader, DeadLetters, PolicyStore, Trouble, Troubled
+from ..ports import Head
+from ..search_ports import EmbeddingSpace, IndexInfo, Refused, SearchIndex
+from .embedding_spaces import Spaces
+
+MAX_TEXT_BYTES = 10 * 1024 * 1024
+MAX_EMBEDDED_CHUNKS = 200
+"""A longer text is found by meaning through its beginning, by words through all of it."""
+
+Name = tuple[str, str]
+"""A record: its tenant and its id."""
+
+
+@dataclass(frozen=True)
+class Indexing:
+    """The ports of indexing. `spaces` is None when search by meaning is off."""
+
+    index: SearchIndex
+    tokenizer: Tokenizer
+    blobs: BlobReader
+    policies: PolicyStore
+    backlog: Backlog
+    dead_letters: DeadLetters
+    spaces: Spaces | None = None
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A record as it is to be found, before its vectors. No pieces: it is not to be found at all.
+
+    `meanings` are the texts to embed, one for each of the first pieces; none when it is found by words alone.
+    """
+
+    tenant: str
+    id: str
+    version: int
+    source: Literal["facts", "conversations"]
+    pieces: tuple[str, ...] = ()
+    meanings: tuple[str, ...] = ()
+    fields: Fields | None = None
+    trouble: Trouble | None = None
+
+    @property
+    def name(self) -> Name:
+        return self.tenant, self.id
+
+
+def index_heads(ports: Indexing, heads: Iterable[Head]) -> set[Name]:
+    """Index the latest of each fact's heads; the names of those to be tried again.
+
+    Raises SearchUnavailable when the index cannot be reached.
+    """
+    latest: dict[Name, Head] = {}
+    for head in heads:
+        name = (head.fact.scope.tenant_id, head.fact.id)
+        if name not in latest or _version(latest[name]) < _version(head):
+            latest[name] = head
+    policies = _remembered(ports.policies.policy)
+    drafts: list[Draft] = []
+    again: set[Name] = set()
+    for name, head in latest.items():
+        try:
+            drafts.append(draft_of(ports, head, policies(name[0])))
+        except (StorageUnavailable, Throttled):
+            again.add(name)
+    return again | apply_drafts(ports, drafts)
+
+
+def forget(ports: Indexing, tenant: str, record: str, version: int) -> None:
+    """The record is gone. Raises SearchUnavailable."""
+    apply_drafts(ports, [Draft(tenant, record, version, "facts")])
+
+
+def draft_of(ports: Indexing, head: Head, policy: Policy) -> Draft:
+    """Raises StorageUnavailable when the fact's payload cannot be read."""
+    fact = head.fact
+    draft = Draft(fact.scope.tenant_id, fact.id, _version(head), "facts")
+    indexes = policy.indexes_of(fact.type)
+    if not searchable(fact) or not indexes:
+        return draft
+    words, trouble = _words(ports.blobs, fact)
+    return with_text(draft, words, fact_fields(fact), ports.tokenizer, indexes, trouble)
+
+
+def with_text(
+    draft: Draft,
+    words: str,
+    fields: Fields,
+    tokenizer: Tokenizer,
+    indexes: Sequence[IndexName] = EVERY_INDEX,
+    trouble: Trouble | None = None,
+) -> Draft:
+    """The draft of a record with these words in the named indexes."""
+    texts = tuple(chunks(words))
+    by_words = "keyword" in indexes
+    pieces = tuple(" ".join(tokenizer.document(text)) if by_words else "" for text in texts)
+    meanings = texts[:MAX_EMBEDDED_CHUNKS] if "semantic" in indexes and words.strip() else ()
+    return replace(draft, pieces=pieces, meanings=meanings, fields=fields, trouble=trouble)
+
+
+def apply_drafts(
+    ports: Indexing, drafts: Sequence[Draft], targets: Sequence[IndexInfo] | None = None
+) -> set[Name]:
+    """Write drafts into every index there is, the one in use and one being built. The names to be tried again.
+
+    Raises SearchUnavailable when an index cannot be reached or none is there.
+    """
+    if not drafts:
+        return set()
+    again: set[Name] = set()
+    troubles = {draft.name: draft.trouble for draft in drafts}
+    for target in _targets(ports) if targets is None else targets:
+        vectors = _vectors(ports, drafts, target.space)
+        for draft in drafts:
+            if draft.meanings and target.space is not None and vectors[draft.name] is None:
+                troubles[draft.name] = troubles[draft.name] or "embedding"
+        refused = ports.index.apply([_change(each, vectors[each.name]) for each in drafts], index=target.name)
+        for refusal in refused:
+            name = (refusal.change.tenant, refusal.change.id)
+            if refusal.retry:
+                again.add(name)
+            else:
+                troubles[name] = "refused"
+                _bury(ports, refusal)
+    for draft in drafts:
+        trouble = troubles[draft.name]
+        if trouble is not None and draft.name not in again:
+            ports.backlog.note(Troubled(draft.tenant, draft.id, draft.source, draft.version, trouble))
+    return again
+
+
+def _targets(ports: Indexing) -> Sequence[IndexInfo]:
+    known = ports.spaces.known() if ports.spaces else ports.index.indexes()
+    if not any(info.active for info in known):
+        raise SearchUnavailable("There is no search index. Rebuild it.")
+    return known
+
+
+def _vectors(
+    ports: Indexing, drafts: Sequence[Draft], space: EmbeddingSpace | None
+) -> dict[Name, tuple[Vector, ...] | None]:
+    """Each draft's vectors in a space, in the order of its meanings; None when one is missing."""
+    if space is None or ports.spaces is None:
+        return dict.fromkeys((draft.name for draft in drafts), None)
+    texts = [text for draft in drafts for text in draft.meanings]
+    try:
+        results = iter(ports.spaces.embed(texts, space))
+    except EmbeddingsUnavailable:
+        results = iter([EmbeddingFailure("no answer")] * len(texts))
+    found: dict[Name, tuple[Vector, ...] | None] = {}
+    for draft in drafts:
+        own = [next(results) for _ in draft.meanings]
+        vectors = tuple(vector for vector in own if not isinstance(vector, EmbeddingFailure))
+        found[draft.name] = vectors if len(vectors) == len(own) else None
+    return found
+
+
+def _change(draft: Draft, vectors: tuple[Vector, ...] | None) -> Change:
+    if not draft.pieces or draft.fields is None:
+        return Tombstone(draft.tenant, draft.id, draft.version)
+    by_place = dict(enumerate(vectors or ()))
+    made = tuple(Chunk(piece, by_place.get(place)) for place, piece in enumerate(draft.pieces))
+    return Put(draft.tenant, draft.id, draft.version, made, draft.fields)
+
+
+def _bury(ports: Indexing, refusal: Refused) -> None:
+    ports.dead_letters.send(f"{refusal.change.tenant}|{refusal.change.id}", refusal.reason)
+
+
+def _words(blobs: BlobReader, fact: Fact) -> tuple[str, Trouble | None]:
+    """A fact's words: of its content and key, and of a payload that is text; why the payload has none."""
+    own = "\n".join(filter(None, (content_words(fact.content_text), fact.key)))
+    if fact.content_ref is None:
+        return own, None
+    if (fact.size or 0) > MAX_TEXT_BYTES:
+        return own, "too-large"
+    payload = blobs.read(fact.content_ref)
+    try:
+        text = (payload or b"").decode()
+    except UnicodeDecodeError:
+        return own, "not-text"
+    return "\n".join(filter(None, (own, _payload_words(text)))), None
+
+
+def _payload_words(text: str) -> str:
+    try:
+        return content_words(text)
+    except BadInput:  # it is no JSON
+        return text
+
+
+def _version(head: Head) -> int:
+    return index_version(head.fact, head.edition)
+
+
+def _remembered(policy: Callable[[str], Policy]) -> Callable[[str], Policy]:
+    known: dict[str, Policy] = {}
+
+    def ask(tenant: str) -> Policy:
+        if tenant not in known:
+            known[tenant] = policy(tenant)
+        return known[tenant]
+
+    return ask
