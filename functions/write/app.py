@@ -20,7 +20,7 @@ from factbook.api.models import (
     WriteFacts,
     WriteResults,
 )
-from factbook.api.requests import read_object, validate
+from factbook.api.requests import MAX_NAME, read_object, validate
 from factbook.api.views import token_json
 from factbook.domain import errors as e
 from factbook.domain import times
@@ -65,12 +65,12 @@ def write_fact(call: Call) -> Answer:
     refusals=(e.ValidationFailed,),
 )
 def write_facts(call: Call) -> Answer:
-    items = _batch_items(call)
+    items, operation = _batch_items(call), call.operation
 
     def write(position: int) -> Json:
         try:
             body = validate(WriteFact, items[position], f"/items/{position}")
-            return {"status": 201, "fact": _write(call, body, call.operation.at(position))}
+            return {"status": 201, "fact": _write(call, body, operation.at(position))}
         except e.FactbookError as error:
             refusal: Json = {"code": error.code, "message": error.message}
             if error.details:
@@ -194,8 +194,10 @@ def _write(call: Call, body: WriteFact, operation: Operation) -> Json:
 
 def _batch_items(call: Call) -> list[Any]:
     body = read_object(call.request)
-    if set(body) - {"items"}:
-        raise e.UnknownField("A batch has the field items and no other.")
+    if unknown := set(body) - {"items"}:
+        raise e.UnknownField(
+            f"Unknown field {min(unknown)[:MAX_NAME]!r}. A batch has the field items and no other."
+        )
     items = body.get("items")
     if not isinstance(items, list) or not 1 <= len(items) <= MAX_BATCH:
         raise e.ValidationFailed(

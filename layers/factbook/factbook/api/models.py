@@ -1,31 +1,31 @@
 """What callers send and get, as models: the request side of the API contract."""
 
+import re
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, StringConstraints, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, model_validator
 
 from ..domain.errors import PermissionDenied, ScopeInvalid
 from ..domain.facts import Fact, FactChanges, Instant
 from ..domain.principals import Actor, Principal
 from ..domain.scope import CamelModel, Id, Scope
+from ..domain.strict_json import check_depth
 from ..usecases.payloads import MAX_UPLOAD_BYTES, Content
 
 DEFAULT_LIMIT, MAX_LIMIT = 25, 100
 MAX_BATCH = 100
+_WHOLE = re.compile("-?[0-9]{1,400}", re.ASCII)
 
 
 def _limit(text: Any) -> Any:
-    if isinstance(text, str):
-        if not text.isascii() or not text.lstrip("-").isdigit() or len(text) > 20:
-            raise ValueError("must be a whole number from 1 to 100")
-        text = int(text)
-    if isinstance(text, int) and text < 1:
+    number = int(text) if isinstance(text, str) and _WHOLE.fullmatch(text) else text
+    if not isinstance(number, int) or number < 1:
         raise ValueError("must be a whole number from 1 to 100")
-    return min(text, MAX_LIMIT) if isinstance(text, int) else text
+    return min(number, MAX_LIMIT)
 
 
 def _number(text: Any) -> Any:
-    if isinstance(text, str) and text.isascii() and text.isdigit() and len(text) <= 10:
+    if isinstance(text, str) and _WHOLE.fullmatch(text):
         return int(text)
     raise ValueError("must be a whole number")
 
@@ -56,9 +56,9 @@ class ScopeRequest(CamelModel):
 
     def resolve(self, principal: Principal) -> Scope:
         """Raises PermissionDenied for another tenant, ScopeInvalid for a participant without a project."""
-        self._require_own_tenant(principal)
         scope = Scope(**{**self.model_dump(), "tenant_id": principal.tenant})
         scope.check()
+        self._require_own_tenant(principal)
         return scope
 
     def wanted(self, principal: Principal) -> dict[str, str]:
@@ -75,10 +75,15 @@ class ScopeRequest(CamelModel):
             )
 
 
+def _shallow(content: Any) -> Any:
+    check_depth(content)
+    return content
+
+
 class FactContent(FactChanges):
     """`content` is any JSON, null included, or a summary of `contentRef`; `contentHash` is a hint, never trusted."""
 
-    content: Any = None
+    content: Annotated[Any, AfterValidator(_shallow)] = None
     content_hash: Annotated[str, Field(max_length=256)] | None = None
     content_ref: Annotated[str, Field(min_length=1, max_length=2048)] | None = None
 

@@ -16,6 +16,8 @@ from ..domain.strict_json import parse_json
 
 MAX_BODY_BYTES = 4 * 1024 * 1024
 MAX_ISSUES = 20
+MAX_NAME = 100
+"""Characters of a caller's field name that a message repeats."""
 Model = TypeVar("Model", bound=BaseModel)
 
 _FREE_FIELDS = {"content", "payload"}
@@ -61,6 +63,15 @@ def read_body(model: type[Model], request: Request) -> Model:
     return validate(model, read_object(request))
 
 
+def refuse_extras(request: Request, *, takes_query: bool, takes_body: bool) -> None:
+    """Raises UnknownField for parameters or a body on a route that has none: they would be ignored unseen."""
+    if request.query and not takes_query:
+        name = next(iter(request.query))[:MAX_NAME]
+        raise UnknownField(f"This route takes no query parameters. Remove {name!r}.", path=f"/{name}")
+    if not takes_body and request.body.strip() not in (b"", b"{}"):
+        raise UnknownField("This route takes no body. Send its fields as query parameters.")
+
+
 def read_object(request: Request) -> dict[str, Any]:
     """The body as a JSON object; an empty body is the empty object. Raises BadInput."""
     value = parse_json(request.body) if request.body.strip() else {}
@@ -69,9 +80,10 @@ def read_object(request: Request) -> dict[str, Any]:
     return value
 
 
-def validate(model: type[Model], value: dict[str, Any], prefix: str = "") -> Model:
-    """A JSON object as a model, `prefix` being where it stands. Raises as `read_body`."""
-    _refuse_nulls(value, prefix)
+def validate(model: type[Model], value: Any, prefix: str = "") -> Model:
+    """A JSON value as a model, `prefix` being where it stands. Raises as `read_body`."""
+    if isinstance(value, dict):
+        _refuse_nulls(value, prefix)
     try:
         return model.model_validate(value)
     except ValidationError as error:
@@ -97,7 +109,7 @@ def refusal(error: ValidationError, prefix: str = "") -> BadInput:
         if issue["type"] == "extra_forbidden":
             name = str(issue["loc"][-1])
             return UnknownField(
-                f"Unknown field {name[:100]!r}. Remove it or check its spelling.",
+                f"Unknown field {name[:MAX_NAME]!r}. Remove it or check its spelling.",
                 path=_pointer(issue["loc"], prefix),
             )
     for issue in issues:
@@ -106,7 +118,7 @@ def refusal(error: ValidationError, prefix: str = "") -> BadInput:
                 f"{_pointer(issue['loc'], prefix)} is empty. Give a value or leave the field out."
             )
     found = [
-        {"path": _pointer(issue["loc"], prefix), "message": str(issue["msg"])}
+        {"path": _pointer(issue["loc"], prefix), "message": issue["msg"].removeprefix("Value error, ")}
         for issue in issues[:MAX_ISSUES]
     ]
     return ValidationFailed(
@@ -115,11 +127,13 @@ def refusal(error: ValidationError, prefix: str = "") -> BadInput:
 
 
 def _pointer(location: tuple[int | str, ...], prefix: str) -> str:
-    return prefix + "".join("/" + str(step).replace("~", "~0").replace("/", "~1") for step in location)
+    return prefix + "".join(
+        "/" + str(step)[:MAX_NAME].replace("~", "~0").replace("/", "~1") for step in location
+    )
 
 
-def _refuse_nulls(value: Any, path: str) -> None:
-    pending = [(value, path)]
+def _refuse_nulls(value: Any, prefix: str) -> None:
+    pending: list[tuple[Any, tuple[int | str, ...]]] = [(value, ())]
     while pending:
         item, where = pending.pop()
         children = item.items() if isinstance(item, dict) else enumerate(item)
@@ -127,9 +141,9 @@ def _refuse_nulls(value: Any, path: str) -> None:
             if name in _FREE_FIELDS:
                 continue
             if child is None:
-                raise BadInput(f"{where}/{name} is null. Leave the field out instead.")
+                raise BadInput(f"{_pointer((*where, name), prefix)} is null. Leave the field out instead.")
             if isinstance(child, dict | list):
-                pending.append((child, f"{where}/{name}"))
+                pending.append((child, (*where, name)))
 
 
 def _query(raw: str) -> dict[str, str]:

@@ -12,7 +12,7 @@ from . import times
 from .errors import BadInput, FactChanged, LegalHold, ValidationFailed
 from .principals import Actor, Principal
 from .scope import CamelModel, Id, Scope
-from .strict_json import parse_json
+from .strict_json import dump_json, parse_json
 
 MAX_SUBJECTS = 20
 MAX_CAUSES = 100
@@ -150,8 +150,9 @@ class Fact(FactChanges):
 
     @property
     def inline_bytes(self) -> int:
-        """About what the fact adds to a response."""
-        return len((self.content_text or "").encode()) + 2048
+        """At most what the fact adds to a response, which is escaped once more on its way out of a function."""
+        text = dump_json(super().to_json()) + (self.content_text or "")
+        return len(text.encode()) + text.count('"') + text.count("\\") + 32
 
     @property
     def current(self) -> bool:
