@@ -18,8 +18,9 @@ from ..ports import Json, Operation
 from . import telemetry
 from .errors import status_of
 from .operations import identify
-from .requests import Request, read_body, read_query, read_request
+from .requests import Request, read_body, read_query, read_request, refuse_extras
 
+UNFORESEEN = "Something failed on our side. Retry; if it stays, report the request id."
 _NOBODY = Principal("", Actor(kind="service", id="anonymous"))
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -105,27 +106,23 @@ class App:
 
         return register
 
-    def __call__(self, event: dict[str, Any], _: Any = None) -> dict[str, Any]:
+    def __call__(self, event: dict[str, Any], context: Any = None) -> dict[str, Any]:
         """Serve one payload-2.0 event. Never raises: what is not foreseen is a 500 without details."""
-        with telemetry.observe(self.name, event) as seen:
+        with telemetry.observe(self.name, event, context) as seen:
             answer = self._answer(event, seen)
             seen.status = answer.status
             return _response(answer)
 
     def _answer(self, event: dict[str, Any], seen: telemetry.Observation) -> Answer:
-        request_id = event.get("requestContext", {}).get("requestId", "")
         try:
             return self._serve(event, seen)
         except FactbookError as error:
-            seen.code = error.code
-            return _refusal(error, request_id)
-        except Exception:  # noqa: BLE001 - the last line of defence: a caller must never see a stack trace
-            seen.code = "internal-error"
-            seen.failed()
-            message = "Something failed on our side. Retry; if it stays, report the request id."
-            return Answer(
-                500, {"error": {"code": "internal-error", "message": message, "requestId": request_id}}
-            )
+            seen.refused(error)
+            return _refusal(error, seen.request_id)
+        except Exception as error:  # noqa: BLE001 - the last line of defence: a caller must never see a stack trace
+            seen.failed(error)
+            body = {"code": "internal-error", "message": UNFORESEEN, "requestId": seen.request_id}
+            return Answer(500, {"error": body})
 
     def _serve(self, event: dict[str, Any], seen: telemetry.Observation) -> Answer:
         wired = self.wire()
@@ -137,7 +134,9 @@ class App:
         seen.principal(principal)
         if route is None:
             raise NotFound("There is no such route. See the API reference for the routes of this version.")
-        return route.handler(Call(route, read_request(event), wired, principal))
+        request = read_request(event)
+        refuse_extras(request, takes_query=route.query is not None, takes_body=route.body is not None)
+        return route.handler(Call(route, request, wired, principal))
 
 
 def _refusal(error: FactbookError, request_id: str) -> Answer:
