@@ -1,6 +1,7 @@
-"""Reads: facts, tokens, and what the service says of itself."""
+"""Reads: facts, the log, tokens, and what the service says of itself."""
 
 from factbook import SCHEMA_VERSION
+from factbook.api import log_routes
 from factbook.api.app import Answer, App, Call
 from factbook.api.models import (
     ContentQuery,
@@ -25,6 +26,7 @@ from factbook.usecases import listing, reading, tokens
 
 app = App("read")
 lambda_handler = app
+log_routes.add_reads(app)
 
 
 @app.route("GET /health", "Whether the service answers", answer=Health, public=True)

@@ -1,8 +1,9 @@
-"""Writes: facts and API tokens."""
+"""Writes: facts, log entries, checkpoints and API tokens."""
 
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+from factbook.api import log_routes
 from factbook.api.app import Answer, App, Call
 from factbook.api.auth import derived_token_id, new_secret, secret_digest, token_text
 from factbook.api.errors import status_of
@@ -33,6 +34,7 @@ from factbook.usecases import facts, payloads, tokens
 BATCH_THREADS = 8
 app = App("write")
 lambda_handler = app
+log_routes.add_writes(app)
 CHANGES = (
     e.FactNotFound,
     e.PermissionDenied,

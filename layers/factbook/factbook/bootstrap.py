@@ -18,6 +18,7 @@ from .ports import Clock, Memory, Token
 from .settings import Settings, read_settings
 
 if TYPE_CHECKING:
+    from .log_bootstrap import LogServices
     from .search_bootstrap import SearchServices
 
 # A timeout is retried by the SDK: every write here recognises its own first try.
@@ -72,6 +73,13 @@ class Services:
             clock=self.clock,
             signing_key=self._signing_key,
         )
+
+    @cached_property
+    def logs(self) -> "LogServices":
+        """What the log uses; imported at first use, as most requests are of facts."""
+        from .log_bootstrap import LogServices
+
+        return LogServices(self.settings, self._client)
 
     @cached_property
     def searching(self) -> "SearchServices":

@@ -23,7 +23,9 @@ def log_canonical(value: Any) -> str:
     try:
         return rfc8785.dumps(value).decode()
     except (rfc8785.CanonicalizationError, UnicodeEncodeError) as error:
-        raise BadInput("A log entry holds a value without a canonical form. Send whole characters only.") from error
+        raise BadInput(
+            "A log entry holds a value without a canonical form. Send whole characters only."
+        ) from error
 
 
 def content_canonical(value: Any) -> bytes:
@@ -35,7 +37,11 @@ def content_canonical(value: Any) -> bytes:
     if isinstance(value, list):
         return b"[" + b",".join(content_canonical(item) for item in value) + b"]"
     members = sorted(value.items(), key=lambda member: member[0].encode("utf-16-be"))
-    return b"{" + b",".join(rfc8785.dumps(name) + b":" + content_canonical(item) for name, item in members) + b"}"
+    return (
+        b"{"
+        + b",".join(rfc8785.dumps(name) + b":" + content_canonical(item) for name, item in members)
+        + b"}"
+    )
 
 
 def _refuse_ambiguous_numbers(value: Any) -> None:

@@ -1,14 +1,11 @@
-"""Data keys wrapped by a KMS key, and checkpoints signed by another."""
+"""Data keys wrapped by a KMS key."""
 
-from functools import cached_property
 from typing import Any
 
-from botocore.exceptions import ClientError, ConnectionError as BotoConnectionError, HTTPClientError
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
-from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_der_public_key
+from botocore.exceptions import ClientError, HTTPClientError
+from botocore.exceptions import ConnectionError as BotoConnectionError
 
 from ..domain.errors import StorageUnavailable, Throttled
-from ..domain.notes import NoteKey
 from ..log_ports import Forged
 
 _THROTTLES = {"ThrottlingException", "LimitExceededException"}
@@ -22,54 +19,32 @@ class KmsWrapper:
         self._key_id = key_id
 
     def new_key(self, tenant: str) -> tuple[bytes, bytes]:
-        made = self._call(
-            "generate_data_key", KeyId=self._key_id, KeySpec="AES_256", EncryptionContext=_context(tenant)
+        made = call_kms(
+            self._client,
+            "generate_data_key",
+            KeyId=self._key_id,
+            KeySpec="AES_256",
+            EncryptionContext=_context(tenant),
         )
         return bytes(made["Plaintext"]), bytes(made["CiphertextBlob"])
 
     def unwrap(self, tenant: str, wrapped: bytes) -> bytes:
-        opened = self._call(
-            "decrypt", KeyId=self._key_id, CiphertextBlob=wrapped, EncryptionContext=_context(tenant)
+        opened = call_kms(
+            self._client,
+            "decrypt",
+            KeyId=self._key_id,
+            CiphertextBlob=wrapped,
+            EncryptionContext=_context(tenant),
         )
         return bytes(opened["Plaintext"])
-
-    def _call(self, operation: str, **arguments: Any) -> Any:
-        return _call(self._client, operation, **arguments)
-
-
-class KmsSigner:
-    """Signer with an Ed25519 key that never leaves KMS."""
-
-    def __init__(self, client: Any, key_id: str, name: str) -> None:
-        self._client = client
-        self._key_id = key_id
-        self._name = name
-
-    @cached_property
-    def key(self) -> NoteKey:
-        answer = _call(self._client, "get_public_key", KeyId=self._key_id)
-        public = load_der_public_key(bytes(answer["PublicKey"]))
-        if not isinstance(public, Ed25519PublicKey):
-            raise TypeError("CHECKPOINT_SIGNER must name an ECC_NIST_EDWARDS25519 key.")
-        return NoteKey(self._name, public.public_bytes(Encoding.Raw, PublicFormat.Raw))
-
-    def sign(self, text: bytes) -> bytes:
-        answer = _call(
-            self._client,
-            "sign",
-            KeyId=self._key_id,
-            Message=text,
-            MessageType="RAW",
-            SigningAlgorithm="ED25519_SHA_512",
-        )
-        return bytes(answer["Signature"])
 
 
 def _context(tenant: str) -> dict[str, str]:
     return {"factbook:tenant": tenant}
 
 
-def _call(client: Any, operation: str, **arguments: Any) -> Any:
+def call_kms(client: Any, operation: str, **arguments: Any) -> Any:
+    """Raises Forged for a cipher text that is not of this key and context, Throttled, StorageUnavailable."""
     try:
         return getattr(client, operation)(**arguments)
     except ClientError as error:

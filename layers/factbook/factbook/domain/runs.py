@@ -23,7 +23,7 @@ def later_micros(now: str, previous: str) -> str:
     """`now`, or one microsecond after `previous` when the clock has not passed it."""
     if now > previous:
         return now
-    return format_micros(datetime.fromisoformat(previous.replace("Z", "+00:00")) + timedelta(microseconds=1))
+    return format_micros(datetime.fromisoformat(previous) + timedelta(microseconds=1))
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from ..domain.errors import FactbookError
-from ..domain.merkle import Edge, Nodes, consistency_proof, leaf_hash, node_hash
+from ..domain.merkle import Edge, consistency_proof, leaf_hash
 from ..domain.notes import checkpoint_text, origin_of
 from ..domain.runs import Leaf, new_salt
 from ..log_ports import (
@@ -30,6 +30,7 @@ from ..log_ports import (
 from ..verify import notes as verified
 from ..verify.findings import Finding
 from ..verify.tree import extends
+from .stored_tree import stored_nodes
 
 LEAVES_AT_ONCE = 40
 """Two items each, an edge and a few nodes: within the 100 items of a transaction."""
@@ -121,26 +122,6 @@ def publish_tree(work: Checkpointing, tenant: str, edge: Edge) -> PublishedNote 
     kept = PublishedNote(max(size, newest.size if newest else 0), note, key.vkey, work.clock.micros())
     work.tree.keep_note(tenant, kept)
     return kept
-
-
-def stored_nodes(tree: TreeStore, tenant: str) -> Nodes:
-    """Complete nodes from stored pages: leaves, and every eighth level above them; what lies between is hashed."""
-    pages: dict[tuple[int, int], list[bytes]] = {}
-
-    def node(level: int, index: int) -> bytes:
-        height, levels = divmod(level, 8)
-        first = index << levels
-        where = (height, first >> 8)
-        if where not in pages:
-            pages[where] = tree.hashes(tenant, *where)
-        hashes = pages[where][first & 255 : (first & 255) + (1 << levels)]
-        if len(hashes) != 1 << levels:
-            raise IndexError(f"The stored tree lacks leaves of node {index} at level {level}.")
-        while len(hashes) > 1:
-            hashes = [node_hash(*pair) for pair in zip(hashes[::2], hashes[1::2], strict=True)]
-        return hashes[0]
-
-    return node
 
 
 def _grow(

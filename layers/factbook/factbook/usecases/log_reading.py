@@ -1,6 +1,5 @@
 """Read the log: a run, one entry by its id, a conversation's messages across runs. What may not be read is not found."""
 
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from ..domain.access import can_read
@@ -8,11 +7,13 @@ from ..domain.chain import read_log_id
 from ..domain.entries import LogEntry
 from ..domain.errors import NotFound
 from ..domain.principals import Principal
+from ..domain.runs import Leaf
 from ..log_ports import LogStore, StoredEntry, TreeStore
 from ..ports import Json
 from .log_entries import open_entry, scope_of
 from .sealing import Vault
 
+LEAVES_AT_ONCE = 500
 MAX_ROUNDS = 4
 """Pages of a thread read for one answer when most of it is not the caller's to read."""
 
@@ -26,17 +27,43 @@ class Page:
 
 
 def read_run(
-    store: LogStore,
-    present: Callable[[list[StoredEntry]], list[Json]],
-    principal: Principal,
-    run_id: str,
-    since: int,
-    limit: int,
+    store: LogStore, vault: Vault, principal: Principal, run_id: str, since: int, limit: int
 ) -> Page:
-    """Entries of a run with sequence ≥ `since`, as `present` shows them. Raises NotFound."""
+    """Entries of a run with sequence ≥ `since`, payloads opened. Raises NotFound."""
     require_readable_run(store, principal, run_id)
     found, more = store.entries(principal.tenant, run_id, since, limit)
-    return Page(present(found), {"since": found[-1].sequence + 1} if more else None)
+    data = [open_entry(vault, entry).to_json() for entry in found]
+    return Page(data, {"since": found[-1].sequence + 1} if more else None)
+
+
+def read_stored_run(
+    store: LogStore, tree: TreeStore, principal: Principal, run_id: str, since: int, limit: int
+) -> tuple[Page, list[Leaf]]:
+    """The same as it stands in the store, whatever that is, and the leaves that commit to this part of the run.
+
+    An administrator gets the leaves of a run whose entries are all gone, too. Raises NotFound.
+    """
+    tenant = principal.tenant
+    try:
+        require_readable_run(store, principal, run_id)
+    except NotFound:
+        if not principal.admin or tree.last_leaf(tenant, run_id) is None:
+            raise
+    found, more = store.entries(tenant, run_id, since, limit)
+    leaves = _all_run_leaves(tree, tenant, run_id, since, found[-1].sequence if more else None)
+    return Page(
+        [stored_form(entry) for entry in found], {"since": found[-1].sequence + 1} if more else None
+    ), leaves
+
+
+def _all_run_leaves(tree: TreeStore, tenant: str, run_id: str, since: int, until: int | None) -> list[Leaf]:
+    leaves: list[Leaf] = []
+    while True:
+        page = tree.run_leaves(tenant, run_id, since, LEAVES_AT_ONCE)
+        leaves += [leaf for leaf in page if until is None or leaf.sequence <= until]
+        if len(page) < LEAVES_AT_ONCE or len(leaves) % LEAVES_AT_ONCE:
+            return leaves
+        since = page[-1].sequence + 1
 
 
 def require_readable_run(store: LogStore, principal: Principal, run_id: str) -> None:
@@ -46,36 +73,6 @@ def require_readable_run(store: LogStore, principal: Principal, run_id: str) -> 
     )
     if first is None or not can_read(principal, scope_of(first)):
         raise NotFound("No such run, or not one you may read. Check the run id and your token.")
-
-
-def opened(vault: Vault) -> Callable[[Iterable[StoredEntry]], list[Json]]:
-    """Entries as the API shows them: checked against their hashes, payloads opened."""
-
-    def present(entries: Iterable[StoredEntry]) -> list[Json]:
-        return [open_entry(vault, entry).to_json() for entry in entries]
-
-    return present
-
-
-def as_stored(tree: TreeStore) -> Callable[[list[StoredEntry]], list[Json]]:
-    """Entries as they stand in the store, whatever that is, with the leaves that commit to them."""
-
-    def present(entries: list[StoredEntry]) -> list[Json]:
-        if not entries:
-            return []
-        first, last = entries[0], entries[-1]
-        found = tree.run_leaves(
-            first.tenant, first.run_id, first.sequence, last.sequence - first.sequence + 1
-        )
-        leaves = {
-            leaf.sequence: {"index": leaf.index, "head": leaf.head, "salt": leaf.salt} for leaf in found
-        }
-        return [
-            stored_form(entry) | ({"leaf": leaves[entry.sequence]} if entry.sequence in leaves else {})
-            for entry in entries
-        ]
-
-    return present
 
 
 def stored_form(entry: StoredEntry) -> Json:

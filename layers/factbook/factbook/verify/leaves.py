@@ -37,9 +37,9 @@ class Leaf:
 
 def read_leaf(line: dict[str, Any]) -> Leaf:
     """Raises Tampered for a line that is no leaf."""
-    index, run, sequence, head = (line.get(name) for name in ("leaf", "run", "seq", "head"))
-    named = isinstance(run, str) and isinstance(head, str) and _RUN.fullmatch(run) and _HEAD.fullmatch(head)
-    if named and type(index) is int and type(sequence) is int:
+    index, sequence = line.get("leaf"), line.get("seq")
+    run, head = str(line.get("run")), str(line.get("head"))
+    if type(index) is int and type(sequence) is int and _RUN.fullmatch(run) and _HEAD.fullmatch(head):
         try:
             salt = bytes.fromhex(line["salt"])
             proof = read_hashes(line["proof"]) if "proof" in line else None

@@ -122,11 +122,9 @@ class DynamoTree:
                 yield DirtyRun(item["tenant"], item["run"], item["n"])
 
     def dirty_of(self, tenant: str) -> list[DirtyRun]:
-        marks = []
-        for shard in range(DIRTY_SHARDS):
-            for item in self._query(key("dirty", str(shard)), begins_with=f"{part(tenant)}|"):
-                marks.append(DirtyRun(item["tenant"], item["run"], item["n"]))
-        return marks
+        shards = (key("dirty", str(shard)) for shard in range(DIRTY_SHARDS))
+        items = (item for each in shards for item in self._query(each, begins_with=f"{part(tenant)}|"))
+        return [DirtyRun(item["tenant"], item["run"], item["n"]) for item in items]
 
     def clear(self, run: DirtyRun) -> None:
         try:
