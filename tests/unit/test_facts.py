@@ -1,0 +1,327 @@
+"""What may happen to a fact: versions, times, trust, retention and hold, on the use cases over fakes."""
+
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.fakes import FakeClock, fake_memory
+from support.principals import principal
+
+from factbook.domain import times
+from factbook.domain.errors import (
+    FactChanged,
+    FactNotFound,
+    LegalHold,
+    PermissionDenied,
+    ScopeInvalid,
+    ValidationFailed,
+)
+from factbook.domain.facts import Fact, FactChanges, Retention, Subject
+from factbook.domain.principals import Principal
+from factbook.domain.scope import Scope
+from factbook.ports import Operation
+from factbook.usecases import facts, reading
+from factbook.usecases.payloads import Content
+
+START = "2026-01-01T00:00:00.000Z"
+ADMIN = principal("t", "ann", admin=True)
+AGENT = principal("t", "bot", kind="agent", writes=["p"])
+WORKER = principal("t", "job", kind="service", writes=["p"])
+
+
+class Desk:
+    """The use cases over one in-memory store, each call an operation of its own."""
+
+    def __init__(self) -> None:
+        self.clock = FakeClock(START)
+        self.memory = fake_memory(self.clock)
+        self._calls = 0
+
+    def operation(self) -> Operation:
+        self._calls += 1
+        return Operation(f"key-{self._calls}", "body")
+
+    def write(
+        self, content: Any = 1, who: Principal = ADMIN, scope: dict[str, str] | None = None, **said: Any
+    ) -> Fact:
+        place = Scope(tenantId="t", **(scope or {"projectId": "p"}))
+        return facts.write_fact(
+            self.memory, who, self.operation(), "note", place, FactChanges(**said), Content(content)
+        )
+
+    def supersede(
+        self,
+        fact: Fact,
+        content: Content | None = None,
+        who: Principal = ADMIN,
+        expected: int | None = None,
+        **said: Any,
+    ) -> Fact:
+        sent = content or Content(2)
+        changes = FactChanges(**said)
+        return facts.supersede_fact(self.memory, who, self.operation(), fact.id, changes, sent, expected)
+
+    def verify(self, fact: Fact, who: Principal = ADMIN, expected: int | None = None) -> Fact:
+        return facts.verify_fact(self.memory, who, self.operation(), fact.id, expected)
+
+    def delete(self, fact: Fact, who: Principal = ADMIN, expected: int | None = None) -> Fact:
+        return facts.delete_fact(self.memory, who, self.operation(), fact.id, expected)
+
+    def get(self, fact: Fact, **asked: Any) -> Fact:
+        return reading.get_fact(self.memory, ADMIN, fact.id, **asked)
+
+    def revisions(self, fact: Fact) -> list[Fact]:
+        return reading.list_revisions(self.memory, ADMIN, fact.id)[0]
+
+
+KEEP = Content(given=False)
+
+
+def test_a_first_revision_is_version_one_and_its_writers() -> None:
+    fact = Desk().write()
+    assert (fact.version, fact.revision_id, fact.supersedes) == (1, f"{fact.id}:1", None)
+    assert fact.created_at == fact.updated_at == START
+    assert (fact.attributed_to.kind, fact.attributed_to.id, fact.trust) == ("user", "ann", "asserted")
+
+
+def test_what_an_agent_writes_is_unverified() -> None:
+    assert Desk().write(who=AGENT).trust == "unverified"
+    assert Desk().write(who=WORKER).trust == "asserted"
+
+
+def test_absent_fields_keep_their_values_and_an_empty_list_clears() -> None:
+    desk = Desk()
+    subject = Subject(kind="external", id="x")
+    fact = desk.write(subjects=[subject], valid_from="2026-01-01T00:00:00Z", caused_by_log_id=["l"])
+    kept = desk.supersede(fact)
+    assert (kept.subjects, kept.valid_from, kept.caused_by_log_id) == ([subject], START, ["l"])
+    cleared = desk.supersede(kept, subjects=[], caused_by_log_id=[])
+    assert (cleared.subjects, cleared.caused_by_log_id, cleared.valid_from) == (None, None, START)
+
+
+def test_new_content_takes_its_writers_trust_and_clears_the_verification() -> None:
+    desk = Desk()
+    verified = desk.verify(desk.write())
+    assert (verified.trust, verified.verified_by, verified.verified_at) == (
+        "verified",
+        "user:ann",
+        verified.updated_at,
+    )
+    changed = desk.supersede(verified, who=AGENT)
+    assert (changed.trust, changed.verified_by, changed.verified_at) == ("unverified", None, None)
+    assert changed.attributed_to.id == "bot"
+
+
+def test_a_change_without_content_keeps_content_trust_and_author() -> None:
+    desk = Desk()
+    verified = desk.verify(desk.write("said"))
+    kept = desk.supersede(verified, KEEP, who=WORKER, observed_at="2026-01-01T00:00:00Z")
+    assert (kept.content_text, kept.trust, kept.verified_by) == ('"said"', "verified", "user:ann")
+    assert kept.attributed_to.id == "ann"
+    assert kept.version == verified.version + 1
+
+
+@pytest.mark.parametrize("who", [AGENT, WORKER])
+def test_only_a_person_verifies(who: Principal) -> None:
+    desk = Desk()
+    with pytest.raises(PermissionDenied):
+        desk.verify(desk.write(), who=who)
+
+
+def test_delete_adds_no_version_and_leaves_history_readable() -> None:
+    desk = Desk()
+    fact = desk.supersede(desk.write())
+    before = fact.updated_at
+    desk.clock.advance(seconds=1)
+    gone = desk.delete(fact)
+    assert (gone.version, gone.invalidation_reason, gone.invalidated_by) == (2, "deleted", "user:ann")
+    for attempt in (desk.get, desk.supersede, desk.verify, desk.delete):
+        with pytest.raises(FactNotFound):
+            attempt(fact)
+    assert desk.get(fact, version=2) == gone
+    assert desk.get(fact, as_of=before).version == 2
+    assert [each.version for each in desk.revisions(fact)] == [2, 1]
+    with pytest.raises(FactNotFound):
+        desk.get(fact, as_of=gone.invalidated_at)
+
+
+def test_a_version_with_an_instant_is_that_version_only_if_it_was_current_then() -> None:
+    desk = Desk()
+    fact = desk.write()
+    second = desk.supersede(fact)
+    assert desk.get(fact, version=1, as_of=fact.updated_at).version == 1
+    assert desk.get(fact, version=2, as_of=second.updated_at).version == 2
+    for version, instant in ((1, second.updated_at), (2, fact.updated_at), (3, second.updated_at)):
+        with pytest.raises(FactNotFound):
+            desk.get(fact, version=version, as_of=instant)
+
+
+@settings(max_examples=60)
+@given(
+    steps=st.lists(st.integers(-3000, 3000), min_size=1, max_size=70),
+    probes=st.lists(st.integers(-5, 90), min_size=1),
+)
+def test_whatever_the_clock_does_times_increase_and_as_of_finds_the_revision_current_then(
+    steps: list[int], probes: list[int]
+) -> None:
+    desk = Desk()
+    fact = desk.write()
+    for step in steps:
+        desk.clock.advance(milliseconds=step)
+        desk.supersede(fact)
+    revisions = desk.revisions(fact)[::-1]
+    assert [each.version for each in revisions] == list(range(1, len(steps) + 2))
+    for before, after in pairwise(revisions):
+        assert before.updated_at < after.updated_at
+        assert before.invalidated_at == after.updated_at
+        assert after.supersedes == before.revision_id
+    starts = [each.updated_at for each in revisions]
+    assert revisions[0].created_at == starts[0]
+    for probe in probes:
+        pick = starts[probe % len(starts)]
+        for instant in (times.add(pick, milliseconds=-1), pick, times.add(pick, milliseconds=1)):
+            expected = [each for each in revisions if each.updated_at <= instant][-1:]
+            if expected:
+                assert desk.get(fact, as_of=instant) == expected[0]
+            else:
+                with pytest.raises(FactNotFound):
+                    desk.get(fact, as_of=instant)
+
+
+def test_a_delete_with_a_clock_gone_back_still_ends_after_it_began() -> None:
+    desk = Desk()
+    fact = desk.supersede(desk.write())
+    desk.clock.advance(hours=-5)
+    assert desk.delete(fact).invalidated_at == times.add(fact.updated_at, milliseconds=1)
+
+
+def test_finding_a_revision_among_a_thousand_takes_few_reads() -> None:
+    desk = Desk()
+    fact = desk.write()
+    for _ in range(1000):
+        fact = desk.supersede(fact)
+    reads = []
+    store = desk.memory.facts
+    revision = store.revision
+
+    def counted(tenant: str, fact_id: str, version: int) -> Fact | None:
+        reads.append(version)
+        return revision(tenant, fact_id, version)
+
+    store.revision = counted
+    for version in (1, 2, 500, 999, 1000):
+        reads.clear()
+        instant = times.add(START, milliseconds=version - 1)
+        assert desk.get(fact, as_of=instant).version == version
+        assert len(reads) <= 11
+
+
+# -- retention and hold
+
+
+@pytest.mark.parametrize(
+    ("retention", "expires"),
+    [
+        ({}, None),
+        ({"keep_days": 1}, "2026-01-02T00:00:00.000Z"),
+        ({"keep_until": "2026-01-01T06:00:00+01:00"}, "2026-01-01T05:00:00.000Z"),
+        ({"keep_days": 1, "keep_until": "2026-01-05T00:00:00Z"}, "2026-01-05T00:00:00.000Z"),
+        ({"keep_days": 9, "keep_until": "2026-01-05T00:00:00Z"}, "2026-01-10T00:00:00.000Z"),
+        ({"keep_days": 1, "legal_hold": True}, None),
+        ({"keep_days": 1, "legal_hold": False}, "2026-01-02T00:00:00.000Z"),
+    ],
+)
+def test_the_later_limit_counts_from_the_first_write_and_a_hold_suspends_it(
+    retention: dict[str, Any], expires: str | None
+) -> None:
+    desk = Desk()
+    assert desk.write(retention=Retention(**retention)).expires_at == expires
+
+
+def test_a_later_retention_still_counts_from_the_first_write_and_an_empty_one_clears() -> None:
+    desk = Desk()
+    fact = desk.write(retention=Retention(keep_days=1))
+    desk.clock.advance(hours=5)
+    assert desk.supersede(fact).expires_at == "2026-01-02T00:00:00.000Z"
+    assert desk.supersede(fact, retention=Retention(keep_days=2)).expires_at == "2026-01-03T00:00:00.000Z"
+    cleared = desk.supersede(fact, retention=Retention())
+    assert (cleared.expires_at, cleared.retention) == (None, None)
+
+
+def test_an_expired_fact_answers_nothing_at_any_time_asked() -> None:
+    desk = Desk()
+    fact = desk.supersede(desk.write(retention=Retention(keep_days=1)))
+    desk.clock.instant = times.add(START, days=1, milliseconds=-1)
+    assert desk.get(fact).version == 2
+    desk.clock.instant = times.add(START, days=1)
+    attempts = [
+        lambda: desk.get(fact),
+        lambda: desk.get(fact, version=1),
+        lambda: desk.get(fact, as_of=START),
+        lambda: desk.get(fact, version=1, as_of=START),
+        lambda: desk.revisions(fact),
+        lambda: desk.supersede(fact),
+        lambda: desk.verify(fact),
+        lambda: desk.delete(fact),
+        lambda: reading.get_content_url(desk.memory, ADMIN, fact.id),
+    ]
+    for attempt in attempts:
+        with pytest.raises(FactNotFound):
+            attempt()
+
+
+def test_a_held_fact_takes_no_change_of_any_kind_and_stays_readable() -> None:
+    desk = Desk()
+    fact = desk.write(retention=Retention(legal_hold=True, keep_days=1))
+    desk.clock.advance(days=400)
+    attempts = [
+        lambda: desk.supersede(fact),
+        lambda: desk.supersede(fact, KEEP, retention=Retention(legal_hold=False)),
+        lambda: desk.supersede(fact, expected=7),
+        lambda: desk.verify(fact),
+        lambda: desk.delete(fact),
+        lambda: desk.delete(fact, expected=7),
+    ]
+    for attempt in attempts:
+        with pytest.raises(LegalHold):
+            attempt()
+    assert desk.get(fact) == fact
+    assert [each.version for each in desk.revisions(fact)] == [1]
+
+
+# -- the order of refusals
+
+
+def test_a_change_is_refused_as_not_found_then_not_permitted_then_held_then_changed() -> None:
+    desk = Desk()
+    held = desk.write(retention=Retention(legal_hold=True))
+    plain = desk.write()
+    stranger = principal("t", "eve")
+    reader = principal("t", "rob", reads=["p"])
+    changes: list[Any] = [desk.supersede, desk.verify, desk.delete]
+    for change in changes:
+        for fact in (held, plain):
+            with pytest.raises(FactNotFound):
+                change(fact, who=stranger, expected=9)
+            with pytest.raises(PermissionDenied):
+                change(fact, who=reader, expected=9)
+        with pytest.raises(LegalHold):
+            change(held, expected=9)
+        with pytest.raises(FactChanged) as refused:
+            change(plain, expected=9)
+        assert refused.value.details == {"factId": plain.id, "currentVersion": 1}
+
+
+def test_a_participant_needs_the_project_that_knows_them() -> None:
+    with pytest.raises(ScopeInvalid):
+        Desk().write(scope={"participantId": "x"})
+
+
+def test_a_revision_that_leaves_no_interval_of_validity_is_refused() -> None:
+    desk = Desk()
+    fact = desk.write(valid_until="2026-01-02T00:00:00Z")
+    with pytest.raises(ValidationFailed):
+        desk.supersede(fact, valid_from="2026-01-02T00:00:00Z")
+    assert desk.get(fact).version == 1
