@@ -6,14 +6,17 @@ from typing import Any
 
 from aws_lambda_powertools import Logger
 
-from factbook.adapters.dynamodb.streams import FactRecord, fact_records
+from factbook.adapters.dynamodb.messages import entry_records
+from factbook.adapters.dynamodb.streams import fact_records
 from factbook.bootstrap import services
-from factbook.domain.errors import SearchUnavailable
+from factbook.domain.errors import SearchUnavailable, StorageUnavailable, Throttled
 from factbook.domain.searchable import index_version
 from factbook.embedding_ports import EmbeddingsUnavailable
 from factbook.index_ports import IndexJob
+from factbook.ports import Head
 from factbook.search_bootstrap import SearchServices
-from factbook.usecases import index_jobs, indexing
+from factbook.usecases import index_jobs, indexing, messages
+from factbook.usecases.log_entries import log_id_of
 
 WORK_SECONDS = 40.0
 """What a run spends on a job; the rest of the function's minute is for the last step."""
@@ -46,7 +49,14 @@ def _progress(
 
 
 def follow(wired: SearchServices, records: list[dict[str, Any]]) -> dict[str, Any]:
-    """Index a batch of stream records; the answer names those to be sent again."""
+    """Index a batch of one table's stream records; the answer names those to be sent again."""
+    of_log = f":table/{wired.settings.log_table}/" in records[0].get("eventSourceARN", "")
+    failed = _follow_log(wired, records) if of_log else _follow_facts(wired, records)
+    logger.info("indexed", extra={"records": len(records), "again": len(failed), "log": of_log})
+    return {"batchItemFailures": [{"itemIdentifier": sequence} for sequence in failed]}
+
+
+def _follow_facts(wired: SearchServices, records: list[dict[str, Any]]) -> list[str]:
     found = list(fact_records(records))
     for record in found:
         if record.problem is not None:
@@ -56,17 +66,28 @@ def follow(wired: SearchServices, records: list[dict[str, Any]]) -> dict[str, An
         again = indexing.index_heads(wired.indexing, present)
         for record in found:
             if record.gone and record.head is not None:
-                _forget(wired, record)
+                _forget(wired, record.head)
     except SearchUnavailable:
         again = {record.name for record in found if record.name is not None}
-    failed = [record.sequence for record in found if record.name in again]
-    logger.info("indexed", extra={"records": len(records), "heads": len(found), "again": len(failed)})
-    return {"batchItemFailures": [{"itemIdentifier": sequence} for sequence in failed]}
+    return [record.sequence for record in found if record.name in again]
 
 
-def _forget(wired: SearchServices, record: FactRecord) -> None:
-    head = record.head
-    assert head is not None
+def _follow_log(wired: SearchServices, records: list[dict[str, Any]]) -> list[str]:
+    found = list(entry_records(records))
+    for record in found:
+        if record.problem is not None:
+            wired.indexing.dead_letters.send(record.key, record.problem)
+    try:
+        again = messages.index_messages(wired.conversations, [each.entry for each in found if each.entry])
+    except (SearchUnavailable, StorageUnavailable, Throttled):
+        return [record.position for record in found]
+    failed = {log_id for _, log_id in again}
+    return [
+        each.position for each in found if each.entry is not None and str(log_id_of(each.entry)) in failed
+    ]
+
+
+def _forget(wired: SearchServices, head: Head) -> None:
     fact = head.fact
     indexing.forget(wired.indexing, fact.scope.tenant_id, fact.id, index_version(fact, head.edition))
     wired.remains.remove(fact)

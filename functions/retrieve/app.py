@@ -1,10 +1,11 @@
 """Retrieval: facts and messages by words, by meaning or both, and the memory block of a turn."""
 
 from factbook.api.app import Answer, App, Call
-from factbook.api.retrieval_models import Retrieve, Retrieved
+from factbook.api.retrieval_models import ContextAnswer, ContextRequest, Retrieve, Retrieved
 from factbook.domain import errors as e
+from factbook.domain.rendering import MemoryItem
 from factbook.ports import Json
-from factbook.usecases import retrieve
+from factbook.usecases import context, recall, retrieve
 
 app = App("retrieve")
 lambda_handler = app
@@ -18,9 +19,53 @@ lambda_handler = app
     refusals=(e.PermissionDenied, e.SemanticUnavailable, e.SearchUnavailable, e.ValidationFailed),
 )
 def retrieve_facts(call: Call) -> Answer:
-    question = call.body(Retrieve).question(call.principal)
-    found = retrieve.retrieve_facts(call.services.searching.search, call.principal, question)
+    body = call.body(Retrieve)
+    question = body.question(call.principal)
+    if body.source == "conversations":
+        return _recalled(call, question)
+    services = call.services
+    found = retrieve.retrieve_facts(services.memory, services.searching.engine, call.principal, question)
     results: list[Json] = [
         {"fact": fact.to_json()} | ({} if score is None else {"score": score}) for fact, score in found.facts
     ]
-    return Answer(200, {"results": results} | ({"degraded": found.degraded} if found.degraded else {}))
+    return _answer(results, found.degraded)
+
+
+@app.route(
+    "POST /v1/memory/context",
+    "The memory block of a turn",
+    body=ContextRequest,
+    answer=ContextAnswer,
+    refusals=(e.PermissionDenied, e.SemanticUnavailable, e.SearchUnavailable, e.ValidationFailed),
+)
+def remember_turn(call: Call) -> Answer:
+    turn = call.body(ContextRequest).turn(call.principal)
+    services = call.services
+    made = context.remember_turn(services.memory, services.searching.engine, call.principal, turn)
+    body: Json = {
+        "system": made.rendered.system,
+        "message": made.rendered.message,
+        "facts": [_version(item) for item in made.rendered.used],
+        "omitted": [_version(item) for item in made.rendered.omitted],
+    }
+    optional = {"warnings": list(made.warnings), "degraded": made.degraded}
+    return Answer(200, body | {name: value for name, value in optional.items() if value})
+
+
+def _version(item: MemoryItem) -> Json:
+    return {"id": item.id, "version": item.version}
+
+
+def _recalled(call: Call, question: retrieve.Question) -> Answer:
+    found, degraded = recall.recall_messages(call.services.searching.recall, call.principal, question)
+    results: list[Json] = []
+    for each in found:
+        sides = {"before": each.before, "after": each.after}
+        near = {name: entry.to_json() for name, entry in sides.items() if entry is not None}
+        results.append({"entry": each.entry.to_json(), "score": each.score} | near)
+    return _answer(results, degraded)
+
+
+def _answer(results: list[Json], degraded: str | None) -> Answer:
+    body: Json = {"results": results}
+    return Answer(200, body if degraded is None else body | {"degraded": degraded})

@@ -6,6 +6,7 @@ from typing import Literal, Protocol
 
 from .domain.facts import Fact
 from .domain.policy import Policy
+from .log_ports import StoredEntry
 from .ports import Head
 
 
@@ -108,4 +109,22 @@ class JobStore(Protocol):
 
     def keep(self, job: IndexJob) -> bool:
         """Replaces the job of the step before (any, for step 0); False when another runner was faster."""
+        ...
+
+
+@dataclass(frozen=True)
+class EntryPage:
+    """Entries of every run; `next` resumes the walk, None at its end."""
+
+    entries: Sequence[StoredEntry]
+    next: str | None
+
+
+class EntrySource(Protocol):
+    def several(self, tenant: str, places: Sequence[tuple[str, int]]) -> list[StoredEntry]:
+        """Entries by run and sequence, at most 100, strongly consistent; those that are not there are left out."""
+        ...
+
+    def walk(self, after: str | None, limit: int) -> EntryPage:
+        """Every entry once, by cursor."""
         ...

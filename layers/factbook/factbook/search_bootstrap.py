@@ -7,6 +7,7 @@ from .adapters.dead_letters import SqsDeadLetters
 from .adapters.dynamodb.backlog import DynamoBacklog, DynamoPolicies
 from .adapters.dynamodb.fact_walks import DynamoFactWalk, DynamoRemains
 from .adapters.dynamodb.index_jobs import DynamoJobs
+from .adapters.dynamodb.messages import DynamoMessages
 from .adapters.embeddings import EmbeddingSettings, OpenAICompatibleEmbedder
 from .adapters.s3_reader import S3BlobReader
 from .domain.errors import SearchUnavailable
@@ -16,7 +17,9 @@ from .settings import Settings
 from .usecases.embedding_spaces import Spaces
 from .usecases.index_jobs import Jobs
 from .usecases.indexing import Indexing
-from .usecases.retrieve import Search
+from .usecases.messages import Conversations
+from .usecases.recall import Recall
+from .usecases.searching import Engine
 
 if TYPE_CHECKING:
     from .bootstrap import Services
@@ -31,15 +34,27 @@ class SearchServices:
     def __init__(self, wired: "Services", client: Any) -> None:
         self._wired = wired
         self._client = client
-        self._settings: Settings = wired.settings
+        self.settings: Settings = wired.settings
 
     @cached_property
-    def search(self) -> Search:
-        return Search(self._wired.memory, self.index, self.tokenizer, self._spaces(QUERY_PATIENCE))
+    def engine(self) -> Engine:
+        return Engine(self.index, self.tokenizer, self._spaces(QUERY_PATIENCE))
+
+    @cached_property
+    def recall(self) -> Recall:
+        return Recall(self.engine, self._wired.logs.store, self.messages, self._wired.logs.vault)
+
+    @cached_property
+    def conversations(self) -> Conversations:
+        return Conversations(self.indexing, self._wired.logs.store, self._wired.logs.vault)
+
+    @cached_property
+    def messages(self) -> DynamoMessages:
+        return DynamoMessages(self._client("dynamodb"), self.settings.log_table)
 
     @cached_property
     def indexing(self) -> Indexing:
-        settings = self._settings
+        settings = self.settings
         return Indexing(
             index=self.index,
             tokenizer=self.tokenizer,
@@ -52,11 +67,11 @@ class SearchServices:
 
     @cached_property
     def policies(self) -> DynamoPolicies:
-        return DynamoPolicies(self._client("dynamodb"), self._settings.access_table)
+        return DynamoPolicies(self._client("dynamodb"), self.settings.access_table)
 
     @cached_property
     def walk(self) -> DynamoFactWalk:
-        return DynamoFactWalk(self._client("dynamodb"), self._settings.facts_table, self._wired.memory.facts)
+        return DynamoFactWalk(self._client("dynamodb"), self.settings.facts_table, self._wired.memory.facts)
 
     @cached_property
     def jobs(self) -> Jobs:
@@ -64,14 +79,16 @@ class SearchServices:
             indexing=self.indexing,
             facts=self._wired.memory.facts,
             walk=self.walk,
-            jobs=DynamoJobs(self._client("dynamodb"), self._settings.access_table),
+            jobs=DynamoJobs(self._client("dynamodb"), self.settings.access_table),
             clock=self._wired.clock,
+            conversations=self.conversations,
+            entries=self.messages,
         )
 
     @cached_property
     def remains(self) -> DynamoRemains:
         return DynamoRemains(
-            self._client("dynamodb"), self._settings.facts_table, self._wired.memory.blobs.discard
+            self._client("dynamodb"), self.settings.facts_table, self._wired.memory.blobs.discard
         )
 
     @cached_property
@@ -83,7 +100,7 @@ class SearchServices:
     @cached_property
     def index(self) -> SearchIndex:
         """Raises SearchUnavailable when the deployment has no search."""
-        settings = self._settings
+        settings = self.settings
         if settings.search_sqlite:
             from factbook_search.sqlite_index import SqliteIndex
 
@@ -95,7 +112,7 @@ class SearchServices:
         )
 
     def _spaces(self, patience: dict[str, Any]) -> Spaces | None:
-        settings = self._settings
+        settings = self.settings
         found = EmbeddingSettings.checked(
             settings.memory_embeddings,
             settings.memory_embeddings_url,

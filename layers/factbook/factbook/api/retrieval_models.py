@@ -8,12 +8,15 @@ from ..domain.errors import BadInput
 from ..domain.facts import Fact, Instant, Subject, Trust
 from ..domain.principals import Principal
 from ..domain.scope import CamelModel, Id
-from ..usecases.retrieve import Mode, Question
+from ..usecases.context import Intent, IntentScope, Turn
+from ..usecases.retrieve import Question
+from ..usecases.searching import Mode
 from .models import MAX_LIMIT, ScopeRequest, TypeName
 
 RETRIEVE_LIMIT = 10
 MAX_CHOICES = 100
 MAX_AFTER = 20
+MAX_INTENTS = 10
 
 RetrieveLimit = Annotated[int, Field(ge=1), AfterValidator(lambda limit: min(limit, MAX_LIMIT))]
 Text = Annotated[str, Field(min_length=1)]
@@ -83,4 +86,58 @@ class Retrieved(CamelModel):
     """Best first. `degraded` says what the answer had to do without."""
 
     results: list[Result]
+    degraded: str | None = None
+
+
+class IntentRequest(CamelModel):
+    """One thing to remember: which types, whose, and how to look for them."""
+
+    types: Annotated[list[TypeName], Field(max_length=MAX_CHOICES)] = Field(default_factory=list)
+    scope: IntentScope = "tenant"
+    mode: Mode = "both"
+    limit: RetrieveLimit = RETRIEVE_LIMIT
+
+
+class ContextRequest(CamelModel):
+    """The turn that is about to be answered."""
+
+    query: Text | None = None
+    intents: Annotated[list[IntentRequest], Field(min_length=1, max_length=MAX_INTENTS)]
+    scope: ScopeRequest = ScopeRequest()
+    instruction_types: Annotated[list[TypeName], Field(max_length=MAX_CHOICES)] = Field(default_factory=list)
+    max_tokens: Annotated[int, Field(ge=1)] | None = None
+
+    def turn(self, principal: Principal) -> Turn:
+        """Raises BadInput when an intent searches and there is no query, PermissionDenied for another tenant's scope."""
+        if self.query is None and any(intent.mode != "list" for intent in self.intents):
+            raise BadInput(
+                'query is missing: say what the turn is about, or use mode "list" in every intent.'
+            )
+        return Turn(
+            query=self.query or "",
+            intents=tuple(
+                Intent(tuple(each.types), each.scope, each.mode, each.limit) for each in self.intents
+            ),
+            scope=self.scope.wanted(principal),
+            instruction_types=frozenset(self.instruction_types),
+            max_tokens=self.max_tokens,
+        )
+
+
+class FactVersion(CamelModel):
+    id: str
+    version: int
+
+
+class ContextAnswer(CamelModel):
+    """`system` goes into the system message, `message` right before the user's; it is empty when nothing was found.
+
+    `facts` are in either, `omitted` were found but did not fit, both best first.
+    """
+
+    system: str
+    message: str
+    facts: list[FactVersion]
+    omitted: list[FactVersion]
+    warnings: list[str] | None = None
     degraded: str | None = None

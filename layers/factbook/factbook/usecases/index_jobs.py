@@ -6,21 +6,23 @@ use, and the index against the tables. Both keep a job after every page and resu
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
+from ..domain.chain import read_log_id
 from ..domain.documents import Tombstone
 from ..domain.errors import SearchUnavailable
 from ..domain.searchable import index_version, searchable
 from ..embedding_ports import EmbeddingFailure, EmbeddingsUnavailable
-from ..index_ports import FactWalk, IndexJob, JobStore
+from ..index_ports import EntrySource, FactWalk, IndexJob, JobStore
 from ..ports import Clock, FactStore, Head
 from ..search_ports import EmbeddingSpace, Entry, IndexInfo
 from .embedding_spaces import REMEMBERED_SECONDS
-from .indexing import Indexing, apply_drafts, draft_of, index_heads
+from .indexing import Draft, Indexing, apply_drafts, draft_of, index_heads
+from .messages import Conversations, drafts_of, index_messages
 
 PAGE = 100
-CAUGHT_UP_AT_ONCE = 200
+CAUGHT_UP_AT_ONCE = 100
 SETTLE_SECONDS = 3 * REMEMBERED_SECONDS
 """Until every process that writes knows of the new index: they ask at most so often, and finish what they began."""
 
@@ -34,6 +36,8 @@ class Jobs:
     walk: FactWalk
     jobs: JobStore
     clock: Clock
+    conversations: Conversations
+    entries: EntrySource
     sleep: Callable[[float], None] = field(default=time.sleep)
 
 
@@ -64,13 +68,20 @@ def rebuild(ports: Jobs, seconds: float) -> IndexJob | None:
 
 def catch_up(ports: Jobs) -> int:
     """Try again what waits for its embedding; how many records were tried."""
-    waiting = [each for each in ports.indexing.backlog.waiting(CAUGHT_UP_AT_ONCE) if each.source == "facts"]
+    waiting = ports.indexing.backlog.waiting(CAUGHT_UP_AT_ONCE)
+    for each in waiting:
+        ports.indexing.backlog.settle(each.tenant, each.id)
     for tenant in {each.tenant for each in waiting}:
-        ids = [each.id for each in waiting if each.tenant == tenant]
-        heads = ports.facts.heads(tenant, ids[:PAGE])
-        for record in ids[:PAGE]:
-            ports.indexing.backlog.settle(tenant, record)
-        index_heads(ports.indexing, heads.values())
+        ids = [each.id for each in waiting if each.tenant == tenant and each.source == "facts"]
+        index_heads(ports.indexing, ports.facts.heads(tenant, ids).values())
+        places = [
+            (place.run_id, place.sequence)
+            for each in waiting
+            if each.tenant == tenant
+            and each.source == "conversations"
+            and (place := read_log_id(each.id)) is not None
+        ]
+        index_messages(ports.conversations, ports.entries.several(tenant, places))
     return len(waiting)
 
 
@@ -139,6 +150,19 @@ def _facts(ports: Jobs, job: IndexJob) -> IndexJob:
 
 
 def _messages(ports: Jobs, job: IndexJob) -> IndexJob:
+    page = ports.entries.walk(job.cursor, PAGE)
+    drafts = drafts_of(ports.conversations, page.entries)
+    there: dict[str, Entry] = {}
+    for tenant in {draft.tenant for draft in drafts}:
+        ids = [draft.id for draft in drafts if draft.tenant == tenant]
+        there |= ports.indexing.index.lookup(tenant, ids, index=job.index)
+    wanting = [draft for draft in drafts if not _is_there(there.get(draft.id), draft)]
+    _apply(ports, job, wanting)
+    job = replace(
+        job, cursor=page.next, records=job.records + len(drafts), changed=job.changed + len(wanting)
+    )
+    if page.next:
+        return job
     return replace(job, phase="swap" if job.kind == "build" else "orphans", cursor=None)
 
 
@@ -177,22 +201,34 @@ _STEPS: dict[str, Callable[[Jobs, IndexJob], IndexJob]] = {
 }
 
 
-def _bring(ports: Jobs, job: IndexJob, heads: "list[Head] | tuple[Head, ...]") -> int:
+def _bring(ports: Jobs, job: IndexJob, heads: Sequence[Head]) -> int:
     """Bring heads into the job's index where it does not have them as they are; how many."""
-    wanting: list[Head] = []
+    drafts: list[Draft] = []
     for tenant in {head.fact.scope.tenant_id for head in heads}:
         own = [head for head in heads if head.fact.scope.tenant_id == tenant]
         entries = ports.indexing.index.lookup(tenant, [head.fact.id for head in own], index=job.index)
-        wanting += [head for head in own if not _as_is(entries.get(head.fact.id), head)]
-    policies = {head.fact.scope.tenant_id: None for head in wanting}
-    known = {tenant: ports.indexing.policies.policy(tenant) for tenant in policies}
-    drafts = [draft_of(ports.indexing, head, known[head.fact.scope.tenant_id]) for head in wanting]
+        wanting = [head for head in own if not _as_is(entries.get(head.fact.id), head)]
+        policy = ports.indexing.policies.policy(tenant)
+        drafts += [draft_of(ports.indexing, head, policy) for head in wanting]
+    _apply(ports, job, drafts)
+    return len(drafts)
+
+
+def _apply(ports: Jobs, job: IndexJob, drafts: Sequence[Draft]) -> None:
     target = next((info for info in ports.indexing.index.indexes() if info.name == job.index), None)
     if target is None:
         raise SearchUnavailable("The index being built is gone. Start again.")
     if apply_drafts(ports.indexing, drafts, [target]):
         raise SearchUnavailable("The index refused changes for now. Try again.")
-    return len(wanting)
+
+
+def _is_there(entry: Entry | None, draft: Draft) -> bool:
+    return (
+        entry is not None
+        and entry.version >= draft.version
+        and entry.live == bool(draft.pieces)
+        and (entry.embedded or not entry.live)
+    )
 
 
 def _as_is(entry: Entry | None, head: Head) -> bool:

@@ -4,7 +4,7 @@ Words go in at once; a record whose embedding fails goes in without vectors and 
 of the embeddings endpoint delays search by meaning and nothing else.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -43,10 +43,21 @@ class Indexing:
 
 
 @dataclass(frozen=True)
+class Meaning:
+    """A text to embed; the meaning of what was said before it counts half as much."""
+
+    text: str
+    before: str = ""
+
+
+BEFORE_WEIGHT = 0.5
+
+
+@dataclass(frozen=True)
 class Draft:
     """A record as it is to be found, before its vectors. No pieces: it is not to be found at all.
 
-    `meanings` are the texts to embed, one for each of the first pieces; none when it is found by words alone.
+    `pieces` are token texts; `meanings` belong to the first pieces, none when it is found by words alone.
     """
 
     tenant: str
@@ -54,7 +65,7 @@ class Draft:
     version: int
     source: Literal["facts", "conversations"]
     pieces: tuple[str, ...] = ()
-    meanings: tuple[str, ...] = ()
+    meanings: tuple[Meaning, ...] = ()
     fields: Fields | None = None
     trouble: Trouble | None = None
 
@@ -112,7 +123,8 @@ def with_text(
     texts = tuple(chunks(words))
     by_words = "keyword" in indexes
     pieces = tuple(" ".join(tokenizer.document(text)) if by_words else "" for text in texts)
-    meanings = texts[:MAX_EMBEDDED_CHUNKS] if "semantic" in indexes and words.strip() else ()
+    embedded = texts[:MAX_EMBEDDED_CHUNKS] if "semantic" in indexes and words.strip() else ()
+    meanings = tuple(map(Meaning, embedded))
     return replace(draft, pieces=pieces, meanings=meanings, fields=fields, trouble=trouble)
 
 
@@ -160,17 +172,29 @@ def _vectors(
     """Each draft's vectors in a space, in the order of its meanings; None when one is missing."""
     if space is None or ports.spaces is None:
         return dict.fromkeys((draft.name for draft in drafts), None)
-    texts = [text for draft in drafts for text in draft.meanings]
+    meanings = [meaning for draft in drafts for meaning in draft.meanings]
+    texts = list(dict.fromkeys(text for each in meanings for text in (each.text, each.before) if text))
     try:
-        results = iter(ports.spaces.embed(texts, space))
+        made = dict(zip(texts, ports.spaces.embed(texts, space), strict=True))
     except EmbeddingsUnavailable:
-        results = iter([EmbeddingFailure("no answer")] * len(texts))
+        made = {}
     found: dict[Name, tuple[Vector, ...] | None] = {}
     for draft in drafts:
-        own = [next(results) for _ in draft.meanings]
-        vectors = tuple(vector for vector in own if not isinstance(vector, EmbeddingFailure))
+        own = [_vector(meaning, made) for meaning in draft.meanings]
+        vectors = tuple(vector for vector in own if vector is not None)
         found[draft.name] = vectors if len(vectors) == len(own) else None
     return found
+
+
+def _vector(meaning: Meaning, made: Mapping[str, Vector | EmbeddingFailure]) -> Vector | None:
+    own, before = made.get(meaning.text), made.get(meaning.before)
+    if own is None or isinstance(own, EmbeddingFailure):
+        return None
+    if not meaning.before:
+        return own
+    if before is None or isinstance(before, EmbeddingFailure):
+        return None
+    return tuple(one + BEFORE_WEIGHT * other for one, other in zip(own, before, strict=True))
 
 
 def _change(draft: Draft, vectors: tuple[Vector, ...] | None) -> Change:

@@ -1,0 +1,49 @@
+"""A message of a conversation as it is searched: who spoke, what they said, and what was said right before."""
+
+from dataclasses import dataclass
+
+from .entries import LogEntry
+from .filters import Fields
+from .searchable import CONVERSATIONS, content_words, scope_fields
+from .strict_json import dump_json
+
+SPOKEN = frozenset({"user-message", "agent-message"})
+"""Kinds of entries that conversations are searched by."""
+
+BEFORE_CHARACTERS = 1_000
+"""How much of the message before is context."""
+
+MESSAGE_VERSION = 1
+ERASED_VERSION = 2
+"""Versions of a message in the index: it never changes, except that its words may be erased."""
+
+
+@dataclass(frozen=True)
+class Spoken:
+    """One message in plain words; `speaker` is empty when the entry names nobody."""
+
+    speaker: str
+    words: str
+
+    @classmethod
+    def of(cls, entry: LogEntry) -> "Spoken":
+        return cls(_name(entry.actor), content_words(dump_json(entry.payload)))
+
+    @property
+    def line(self) -> str:
+        return f"{self.speaker}: {self.words}" if self.speaker else self.words
+
+
+def meaning(own: Spoken, before: Spoken | None) -> str:
+    """The text to embed. Both speakers are named in every message of a talk: a name in the query then favours none."""
+    names = dict.fromkeys(filter(None, (own.speaker, before.speaker if before else "")))
+    return f"{' '.join(names)}. {own.line}" if names else own.line
+
+
+def message_fields(entry: LogEntry) -> Fields:
+    return {**scope_fields(entry.scope), "source": CONVERSATIONS, "type": entry.kind, "revision": 1}
+
+
+def _name(actor: str | None) -> str:
+    """`user:ana` speaks as ana."""
+    return (actor or "").rpartition(":")[2]

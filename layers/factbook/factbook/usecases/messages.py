@@ -1,0 +1,133 @@
+"""Bring the messages of conversations into the search index.
+
+A message is found by its own words, by its speaker's name and, counting half, by the message before it: an answer
+rarely repeats what it was asked.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from ..domain.documents import chunks
+from ..domain.entries import LogEntry
+from ..domain.errors import FactbookError
+from ..domain.messages import (
+    BEFORE_CHARACTERS,
+    ERASED_VERSION,
+    MESSAGE_VERSION,
+    SPOKEN,
+    Spoken,
+    meaning,
+    message_fields,
+)
+from ..domain.strict_json import parse_json
+from ..domain.tokens import Tokenizer
+from ..log_ports import LogStore, StoredEntry
+from .indexing import MAX_EMBEDDED_CHUNKS, Draft, Indexing, Meaning, Name, apply_drafts
+from .log_entries import open_entry
+from .sealing import Vault
+
+LOOK_BACK = 10
+"""Entries of a run among which the message before one is looked for; further back it is no context."""
+
+
+@dataclass(frozen=True)
+class Conversations:
+    """The ports of indexing messages."""
+
+    indexing: Indexing
+    log: LogStore
+    vault: Vault
+
+
+def index_messages(ports: Conversations, entries: Iterable[StoredEntry]) -> set[Name]:
+    """Index the messages among the entries; those (by tenant and log id) to be tried again. Raises SearchUnavailable."""
+    return apply_drafts(ports.indexing, drafts_of(ports, entries))
+
+
+def drafts_of(ports: Conversations, entries: Iterable[StoredEntry]) -> list[Draft]:
+    runs: dict[tuple[str, str], list[StoredEntry]] = {}
+    for entry in entries:
+        if is_spoken(entry):
+            runs.setdefault((entry.tenant, entry.run_id), []).append(entry)
+    return [draft for spoken in runs.values() for draft in _of_run(ports, spoken)]
+
+
+def is_spoken(entry: StoredEntry) -> bool:
+    return parse_json(entry.text).get("kind") in SPOKEN
+
+
+def _of_run(ports: Conversations, spoken: list[StoredEntry]) -> list[Draft]:
+    """Drafts of one run's messages; one read gives the entries around all of them."""
+    spoken.sort(key=lambda entry: entry.sequence)
+    first, last = spoken[0], spoken[-1]
+    since = max(0, first.sequence - LOOK_BACK)
+    around, _ = ports.log.entries(first.tenant, first.run_id, since, min(last.sequence - since + 1, 1_000))
+    known = {entry.sequence: entry for entry in (*around, *spoken) if is_spoken(entry)}
+    opened = {sequence: _open(ports.vault, entry) for sequence, entry in known.items()}
+    drafts = []
+    for entry in spoken:
+        own = opened[entry.sequence]
+        if own is None:
+            continue
+        earlier = [sequence for sequence in known if entry.sequence - LOOK_BACK <= sequence < entry.sequence]
+        before = opened[max(earlier)] if earlier else _before_in_thread(ports, entry)
+        drafts.append(_draft(own, before, ports.indexing.tokenizer))
+    return drafts
+
+
+def _before_in_thread(ports: Conversations, entry: StoredEntry) -> LogEntry | None:
+    if entry.thread is None:
+        return None
+    position = f"{entry.timestamp}|{entry.run_id}"
+    page, _ = ports.log.thread(entry.tenant, entry.thread, position, 1, newest_first=True)
+    return _open(ports.vault, page[0][1]) if page and is_spoken(page[0][1]) else None
+
+
+def _open(vault: Vault, entry: StoredEntry) -> LogEntry | None:
+    """None for an entry that is not as it was written: no search may bring it back."""
+    try:
+        return open_entry(vault, entry)
+    except FactbookError:
+        return None
+
+
+def _draft(entry: LogEntry, before: LogEntry | None, tokenizer: Tokenizer) -> Draft:
+    draft = Draft(entry.scope.tenant_id, entry.id, MESSAGE_VERSION, "conversations")
+    own = Spoken.of(entry)
+    if entry.payload_erased_at is not None or not own.words:
+        return Draft(draft.tenant, draft.id, ERASED_VERSION, draft.source)
+    context = Spoken.of(before) if before is not None and before.scope == entry.scope else None
+    context = context if context is not None and context.words else None
+    texts = tuple(chunks(own.words))
+    return Draft(
+        draft.tenant,
+        draft.id,
+        draft.version,
+        draft.source,
+        pieces=_pieces(texts, own, context, tokenizer),
+        meanings=_meanings(texts[:MAX_EMBEDDED_CHUNKS], own, context),
+        fields=message_fields(entry),
+    )
+
+
+def _pieces(
+    texts: Sequence[str], own: Spoken, context: Spoken | None, tokenizer: Tokenizer
+) -> tuple[str, ...]:
+    """Token texts: own words count twice, those of the message before once."""
+    pieces = []
+    for place, text in enumerate(texts):
+        tokens = 2 * list(tokenizer.document(Spoken(own.speaker, text).line))
+        if context is not None and place == 0:
+            tokens += tokenizer.document(context.line[:BEFORE_CHARACTERS])
+        pieces.append(" ".join(tokens))
+    return tuple(pieces)
+
+
+def _meanings(texts: Sequence[str], own: Spoken, context: Spoken | None) -> tuple[Meaning, ...]:
+    before = (
+        "" if context is None else meaning(Spoken(context.speaker, context.words[:BEFORE_CHARACTERS]), own)
+    )
+    return tuple(
+        Meaning(meaning(Spoken(own.speaker, text), context), before if place == 0 else "")
+        for place, text in enumerate(texts)
+    )
