@@ -11,13 +11,13 @@ from pathlib import Path
 FORMAT = "factbook local data 1"
 _LOCK, _VERSION, _SECRET = "lock", "format", "secret"
 _OURS = (
-    _VERSION,
     _SECRET,
     "state.sqlite",
     "state.sqlite-wal",
     "state.sqlite-shm",
     "search",
     "checkpoint-key.pem",
+    _VERSION,  # last: until it is gone, a reset that was interrupted can be repeated
 )
 _GRACE_SECONDS = 10.0
 """How long the data plane of a killed runner may take to save and end."""
@@ -33,10 +33,12 @@ class DataFolder:
     def __init__(self, path: Path, *, reset: bool = False) -> None:
         self.path = path
         self.lock_fd = _lock(path)
-        if reset:
-            self._empty()
-        self._check_format()
-        self.secret = self._read_secret()
+        try:
+            self._prepare(reset=reset)
+            self.secret = self._read_secret()
+        except BaseException:
+            os.close(self.lock_fd)
+            raise
 
     @property
     def state(self) -> Path:
@@ -62,21 +64,23 @@ class DataFolder:
             else:
                 entry.unlink(missing_ok=True)
 
-    def _check_format(self) -> None:
+    def _prepare(self, *, reset: bool) -> None:
+        """Only a folder that says it is ours is ever emptied."""
         version = self.path / _VERSION
-        if version.exists():
-            found = version.read_text(encoding="utf-8").strip()
-            if found != FORMAT:
-                raise FolderError(
-                    f"{self.path} holds {found!r}, this version reads {FORMAT!r}. "
-                    "Start with --reset to empty it, or give another --data folder."
-                )
-        elif any(entry.name != _LOCK for entry in self.path.iterdir()):
+        if not version.exists() and any(entry.name != _LOCK for entry in self.path.iterdir()):
             raise FolderError(
                 f"{self.path} is not empty and not a Factbook data folder. Give another --data folder."
             )
-        else:
+        if version.exists() and reset:
+            self._empty()
+        if not version.exists():
             _write(version, FORMAT.encode())
+        found = version.read_text(encoding="utf-8").strip()
+        if found != FORMAT:
+            raise FolderError(
+                f"{self.path} holds {found!r}, this version reads {FORMAT!r}. "
+                "Start with --reset to empty it, or give another --data folder."
+            )
 
     def _read_secret(self) -> bytes:
         """What the tenants' first tokens derive from, so that every start on this folder gives the same ones."""

@@ -1,0 +1,194 @@
+"""A SAM template is read as CloudFormation reads it, as far as local mode needs."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from factbook_local.stack import Route, Stack, read_stack
+from factbook_local.template import Template, TemplateError
+
+PSEUDO = {"AWS::Region": "r", "AWS::AccountId": "1", "AWS::Partition": "aws", "AWS::StackName": "factbook"}
+FUNCTION = "Type: AWS::Serverless::Function\n    Properties: {CodeUri: code, Handler: app.handler"
+
+
+def template(folder: Path, text: str, **parameters: str) -> Template:
+    file = folder / "template.yaml"
+    file.write_text(text)
+    return Template(file, PSEUDO, parameters)
+
+
+def resolved(folder: Path, value: str, **parameters: str) -> Any:
+    """What a YAML value resolves to beside a table, two parameters and a condition."""
+    read = template(
+        folder,
+        f"""
+Parameters: {{Name: {{Type: String, Default: n}}, Flag: {{Type: String, Default: "true"}}}}
+Conditions: {{Shown: !Equals [!Ref Flag, "true"], Hidden: !Not [{{Condition: Shown}}], Both: !And [{{Condition: Shown}}, {{Condition: Hidden}}]}}
+Mappings: {{Sizes: {{r: {{small: 5}}}}}}
+Resources:
+  Table: {{Type: AWS::DynamoDB::Table, Properties: {{Value: {value}}}}}
+  Role: {{Type: AWS::IAM::Role}}
+""",
+        **parameters,
+    )
+    read.physical["Table"] = {"Ref": "t", "Arn": "arn:t"}
+    return read.resolve(read.of_type("AWS::DynamoDB::Table")["Table"]["Value"])
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("!Ref Name", "n"),
+        ("!Ref AWS::Region", "r"),
+        ("!Ref Table", "t"),
+        ("!GetAtt Table.Arn", "arn:t"),
+        ("{'Fn::GetAtt': [Table, Arn]}", "arn:t"),
+        ("!Sub 'a ${Name} ${Table.Arn} ${!Name} ${AWS::AccountId}'", "a n arn:t ${Name} 1"),
+        ("!Sub ['${x}-${Name}', {x: !Ref Table}]", "t-n"),
+        ("!Join ['/', [a, !Ref Name]]", "a/n"),
+        ("!Select [1, !Split [',', 'a,b']]", "b"),
+        ("!FindInMap [Sizes, !Ref AWS::Region, small]", 5),
+        ("!If [Shown, yes-on, no-off]", "yes-on"),
+        ("!If [Both, 1, {a: !Ref Name}]", {"a": "n"}),
+        ("[1, !Ref AWS::NoValue, 2]", [1, 2]),
+        ("{a: !Ref AWS::NoValue, b: 1}", {"b": 1}),
+        ("!Base64 abc", "YWJj"),
+        ("!Ref Role", "factbook-Role"),
+    ],
+)
+def test_an_intrinsic_function_resolves(tmp_path: Path, value: str, expected: Any) -> None:
+    assert resolved(tmp_path, value) == expected
+
+
+def test_a_given_parameter_wins_over_its_default(tmp_path: Path) -> None:
+    assert resolved(tmp_path, "!If [Shown, !Ref Name, none]", Name="given", Flag="false") == "none"
+    assert resolved(tmp_path, "!Ref Name", Name="given", Unknown="ignored") == "given"
+
+
+@pytest.mark.parametrize("value", ["!Ref Nobody", "!Transform x", "!GetAtt Nobody.Arn", "!ImportValue x"])
+def test_what_cannot_be_resolved_is_said(tmp_path: Path, value: str) -> None:
+    with pytest.raises(TemplateError):
+        resolved(tmp_path, value)
+
+
+@pytest.mark.parametrize("text", ["a: [", "[]", "Resources: []", "{}"])
+def test_what_is_no_template_is_said(tmp_path: Path, text: str) -> None:
+    with pytest.raises(TemplateError, match=r"template\.yaml"):
+        template(tmp_path, text)
+
+
+def test_a_resource_whose_condition_is_false_is_not_there(tmp_path: Path) -> None:
+    read = template(
+        tmp_path,
+        """
+Conditions: {Never: !Equals [a, b]}
+Resources:
+  Gone: {Type: AWS::SQS::Queue, Condition: Never}
+  There: {Type: AWS::SQS::Queue}
+""",
+    )
+    assert list(read.of_type("AWS::SQS::Queue")) == ["There"]
+
+
+def test_globals_merge_maps_append_lists_and_give_way(tmp_path: Path) -> None:
+    read = template(
+        tmp_path,
+        """
+Globals: {Function: {Timeout: 3, Layers: [!Ref A], Environment: {Variables: {ONE: "1", TWO: !Ref AWS::Region}}}}
+Resources:
+  F:
+    Type: AWS::Serverless::Function
+    Properties: {Timeout: 9, Layers: [!Ref B], Environment: {Variables: {TWO: "2", THREE: "3"}}}
+""",
+    )
+    properties = read.of_type("AWS::Serverless::Function")["F"]
+    assert properties["Timeout"] == 9
+    assert properties["Layers"] == [{"Ref": "A"}, {"Ref": "B"}]
+    assert properties["Environment"]["Variables"] == {"ONE": "1", "TWO": "2", "THREE": "3"}
+
+
+def stack(folder: Path, events: str, more: str = "") -> Stack:
+    return read_stack(
+        template(
+            folder,
+            f"""
+Resources:
+  F:
+    {FUNCTION}, Events: {events}}}
+  T: {{Type: AWS::DynamoDB::Table}}
+  Q: {{Type: AWS::SQS::Queue, Properties: {{FifoQueue: true}}}}
+{more}""",
+        )
+    )
+
+
+def test_routes_are_the_http_events(tmp_path: Path) -> None:
+    read = stack(
+        tmp_path,
+        "{A: {Type: HttpApi, Properties: {Method: get, Path: '/a/{id}'}}, B: {Type: HttpApi}, C: {Type: HttpApi, Properties: {Path: $default}}}",
+    )
+    assert read.routes == [Route("GET /a/{id}", "F"), Route("$default", "F"), Route("$default", "F")]
+
+
+def test_a_stream_source_takes_over_its_properties(tmp_path: Path) -> None:
+    read = stack(
+        tmp_path,
+        """{S: {Type: DynamoDB, Properties: {Stream: !GetAtt T.StreamArn, BatchSize: 7, StartingPosition: LATEST,
+      MaximumBatchingWindowInSeconds: 2, MaximumRetryAttempts: 3, MaximumRecordAgeInSeconds: 60, BisectBatchOnFunctionError: true,
+      FunctionResponseTypes: [ReportBatchItemFailures], FilterCriteria: {Filters: [{Pattern: '{"eventName": ["REMOVE"]}'}]},
+      DestinationConfig: {OnFailure: {Destination: !GetAtt Q.Arn}}}}}""",
+    )
+    (source,) = read.streams
+    assert (source.function, source.table, source.name) == ("F", "T", "FS")
+    assert (source.batch_size, source.window, source.retries, source.max_age, source.starting) == (
+        7,
+        2.0,
+        3,
+        60.0,
+        "LATEST",
+    )
+    assert (source.partial, source.bisect) == (True, True)
+    assert source.filters == ({"eventName": ["REMOVE"]},)
+    assert source.on_failure == {"Fn::GetAtt": ["Q", "Arn"]}
+
+
+def test_a_mapping_of_its_own_is_an_event_source_too(tmp_path: Path) -> None:
+    read = stack(
+        tmp_path,
+        "{}",
+        """
+  M1: {Type: AWS::Lambda::EventSourceMapping, Properties: {FunctionName: !Ref F, EventSourceArn: !GetAtt Q.Arn, BatchSize: 3}}
+  M2: {Type: AWS::Lambda::EventSourceMapping, Properties: {FunctionName: !GetAtt F.Arn, EventSourceArn: !GetAtt T.StreamArn}}
+  S: {Type: AWS::Scheduler::Schedule, Properties: {ScheduleExpression: rate(1 day), Target: {Arn: !GetAtt F.Arn, Input: '{"a": 1}'}}}
+""",
+    )
+    assert [(source.queue, source.batch_size) for source in read.queues] == [("Q", 3)]
+    assert [(source.table, source.name) for source in read.streams] == [("T", "M2")]
+    assert [(schedule.expression, schedule.payload) for schedule in read.schedules] == [
+        ("rate(1 day)", '{"a": 1}')
+    ]
+
+
+def test_names_are_the_templates_or_made_of_the_logical_id(tmp_path: Path) -> None:
+    read = stack(
+        tmp_path,
+        "{}",
+        "  B: {Type: AWS::S3::Bucket}\n  N: {Type: AWS::SQS::Queue, Properties: {QueueName: !Sub 'x-${AWS::Region}'}}",
+    )
+    names = {logical: name for logical, (name, _) in read.named("AWS::S3::Bucket", "AWS::SQS::Queue").items()}
+    assert names == {"B": "factbook-b", "N": "x-r", "Q": "factbook-Q.fifo"}
+
+
+def test_an_event_source_that_local_mode_does_not_have_is_said(tmp_path: Path) -> None:
+    with pytest.raises(TemplateError, match="Kinesis"):
+        stack(tmp_path, "{K: {Type: Kinesis, Properties: {}}}")
+
+
+def test_the_products_own_template_is_read_whole() -> None:
+    root = Path(__file__).parents[3]
+    read = read_stack(Template(root / "template.yaml", PSEUDO))
+    assert {function.paths[0].name for function in read.functions.values()} >= {"write", "read"}
+    assert Route("GET /health", "ReadFunction") in read.routes
+    assert Route("$default", "ReadFunction") in read.routes
+    assert all(root / "layers" / "factbook" in function.paths for function in read.functions.values())
