@@ -20,7 +20,7 @@ SHAPES: dict[str, tuple[tuple[str, str], dict[str, tuple[str, str, Any]]]] = {
         },
     ),
     "LogTable": (("pk S", "sk N"), {"thread": ("th S", "to S", "ALL")}),
-    "KeysTable": (("pk S", "sk N"), {}),
+    "KeysTable": (("pk S", "sk S"), {}),
     "AccessTable": (("pk S", "sk S"), {"tenant": ("tn S", "ts S", "ALL")}),
 }
 

@@ -5,7 +5,7 @@ from ..domain.access import require_admin
 from ..domain.entries import LogEntry
 from ..domain.errors import NotFound
 from ..ports import Json
-from ..usecases import log, log_proofs, log_reading
+from ..usecases import log, log_proofs, log_reading, provenance
 from .app import Answer, App, Call
 from .log_models import (
     AppendEntries,
@@ -19,6 +19,7 @@ from .log_models import (
     MakeCheckpoint,
     ProofAnswer,
     ProofQuery,
+    ProvenanceAnswer,
     ReadRunQuery,
     RunPage,
     ThreadQuery,
@@ -90,6 +91,12 @@ def add_reads(app: App) -> None:
     app.route("GET /v1/memory/log/{logId}", "Read a log entry by its id", answer=LogEntry, refusals=READS)(
         read_entry
     )
+    app.route(
+        "GET /v1/memory/facts/{id}/provenance",
+        "Where a fact comes from",
+        answer=ProvenanceAnswer,
+        refusals=(e.FactNotFound, e.LogChanged),
+    )(trace_fact)
     app.route(
         "GET /v1/memory/threads/{threadId}/messages",
         "Messages of a conversation, across runs",
@@ -193,6 +200,14 @@ def read_entry(call: Call) -> Answer:
     logs = call.services.logs
     entry = log_reading.read_entry(logs.store, logs.vault, call.principal, call.path["logId"])
     return Answer(200, entry.to_json())
+
+
+def trace_fact(call: Call) -> Answer:
+    logs = call.services.logs
+    graph = provenance.trace_provenance(
+        call.services.memory, logs.store, logs.vault, call.principal, call.path["id"]
+    )
+    return Answer(200, graph)
 
 
 def read_thread(call: Call) -> Answer:

@@ -1,9 +1,7 @@
 """What an entry of the log is: asked for, chained, and read back."""
 
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
-
-from pydantic import Field
+from typing import Any, Literal
 
 from .chain import ZERO_HASH, LogId, nonce_for
 from .runs import Tail
@@ -28,8 +26,6 @@ Kind = Literal[
     "wait-resumed",
 ]
 MESSAGE_KINDS = frozenset({"user-message", "agent-message", "system-message"})
-
-CauseId = Annotated[str, Field(min_length=1, max_length=512)]
 
 
 class LogEntry(CamelModel):

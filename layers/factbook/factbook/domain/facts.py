@@ -11,7 +11,7 @@ from pydantic import AfterValidator, Field, model_validator
 from . import times
 from .errors import BadInput, FactChanged, LegalHold, ValidationFailed
 from .principals import Actor, Principal
-from .scope import CamelModel, Id, Scope
+from .scope import CamelModel, CauseId, Id, Scope
 from .strict_json import dump_json, parse_json
 
 MAX_SUBJECTS = 20
@@ -81,7 +81,7 @@ class FactChanges(CamelModel):
 
     retention: Retention | None = None
     source: Source | None = None
-    caused_by_log_id: Annotated[list[Id], Field(max_length=MAX_CAUSES)] | None = None
+    caused_by_log_id: Annotated[list[CauseId], Field(max_length=MAX_CAUSES)] | None = None
     generated_by: GeneratedBy | None = None
     subjects: Annotated[list[Subject], Field(max_length=MAX_SUBJECTS)] | None = None
     valid_from: Instant | None = None

@@ -9,6 +9,9 @@ from pydantic.alias_generators import to_camel
 from .errors import ScopeInvalid
 
 Id = Annotated[str, StringConstraints(min_length=1, max_length=256)]
+CauseId = Annotated[str, StringConstraints(min_length=1, max_length=512)]
+"""The id of a log entry as others refer to it: longer than the run id it begins with."""
+
 PATH_ID = re.compile(r"[A-Za-z0-9._:@~-]{1,256}", re.ASCII)
 
 CONTAINER_KEYS = ("orgId", "projectId", "userId", "participantId", "threadId")
