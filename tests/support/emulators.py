@@ -12,7 +12,7 @@ from botocore.config import Config
 from factbook.bootstrap import SDK, SIGNING, Services
 from factbook.ports import Clock
 from factbook.settings import Settings
-from factbook_local.dataplane.process import DataPlaneProcess
+from factbook_local.dataplane.process import CREDENTIALS, DataPlaneProcess
 from support.tables import REGION, make_buckets, make_tables, settings
 
 
@@ -31,8 +31,8 @@ class Aws:
             service,
             region_name=REGION,
             endpoint_url=self.endpoint,
-            aws_access_key_id="test",
-            aws_secret_access_key="test",
+            aws_access_key_id=CREDENTIALS[0],
+            aws_secret_access_key=CREDENTIALS[1],
             config=config,
         )
 

@@ -77,6 +77,7 @@ class Gateway:
         query: dict[str, Any] | None = None,
         raw: str | None = None,
         key: str | None = None,
+        base64: bool = False,
         **headers: str,
     ) -> Reply:
         sent = {"authorization": f"Bearer {self.token}"} if self.token else {}
@@ -85,6 +86,7 @@ class Gateway:
         sent |= {name.replace("_", "-"): value for name, value in headers.items()}
         text = raw if raw is not None else None if body is None else json.dumps(body)
         app, event = self._event(method, path, urlencode(query or {}), sent, text)
+        event["isBase64Encoded"] = base64
         answer = app(event, None)
         return Reply(answer["statusCode"], answer["headers"], answer["body"])
 

@@ -1,0 +1,186 @@
+"""Content over raw bodies: it comes back equal, or the request is 400 and nothing is written."""
+
+import base64
+import json
+import urllib.request
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from support.counting import stored_items
+from support.emulators import Aws
+from support.gateway import Gateway
+from support.principals import House
+
+DEEP = "[" * 31 + '{"a":1}' + "]" * 31
+EXACT = [
+    "1.0", "-0.0", "0", "-1", "9007199254740991", "9223372036854775807", "-9223372036854775808", "18446744073709551616",
+    "0.30000000000000004", "1.7976931348623157e+308", "5e-324", '""', "null", "true", "false", "[]", "{}", "[null]", '{"a":null}',
+    '[[],{},"",0]', '{"b":1,"a":2}', '{"":""}', '"\U0001f600\U00010348"', '"e\u0301 é"', '"\\u0000\\u001f"', '"\\"\\\\/"', DEEP,
+    '"NaN"', '{"__proto__":1,"content":null,"$ref":"#"}', '[1,1.0,"1",true]', '"\u2028\u2029\ufeff\u202e"', '{"e\u0301":1,"é":2}',
+]  # fmt: skip
+EQUAL = [
+    "1e-7",
+    "1E5",
+    "1.50",
+    "-0",
+    "0.1e1",
+    '"\\ud83d\\ude00"',
+    '"\\u00e9"',
+    "[ 1 , 2 ]",
+    "123456789012345678901234567890",
+]
+
+
+def body(content: str) -> str:
+    return '{"type":"note","scope":{},"content":' + content + "}"
+
+
+def content_of(text: str) -> str:
+    """The content as it stands in an answer, which ends with it."""
+    return text[text.index('"content":') + len('"content":') : -1]
+
+
+@pytest.mark.parametrize("content", EXACT)
+def test_content_comes_back_to_the_letter(admin: Gateway, content: str) -> None:
+    written = admin.call("POST", "/v1/memory/facts", raw=body(content))
+    assert written.status == 201
+    read = admin.call("GET", f"/v1/memory/facts/{written.json['id']}")
+    assert content_of(written.text) == content_of(read.text) == content
+
+
+@pytest.mark.parametrize("content", EQUAL)
+def test_content_comes_back_equal_in_value_and_kind_of_number(admin: Gateway, content: str) -> None:
+    written = admin.call("POST", "/v1/memory/facts", raw=body(content))
+    (listed,) = admin.call("GET", "/v1/memory/facts").json["data"]
+    revised = admin.call("GET", f"/v1/memory/facts/{written.json['id']}/revisions").json["data"][0]
+    for fact in (written.json, listed, revised):
+        assert repr(fact["content"]) == repr(-0.0 if content == "-0" else json.loads(content))
+
+
+def test_a_decimal_is_a_double_everywhere(admin: Gateway) -> None:
+    written = admin.call("POST", "/v1/memory/facts", raw=body("[0.1,1e-7,2.5]"))
+    numbers = json.loads(content_of(written.text), parse_float=Decimal)
+    assert numbers == [Decimal("0.1"), Decimal("1e-7"), Decimal("2.5")]
+
+
+def test_large_content_comes_back_to_the_letter_from_its_download(admin: Gateway, ministack: Aws) -> None:
+    content = json.dumps(
+        {"text": "é\U0001f600" * 20_000, "n": 1.0, "z": -0.0}, ensure_ascii=False, separators=(",", ":")
+    )
+    written = admin.call("POST", "/v1/memory/facts", raw=body(content)).json
+    assert "content" not in written
+    assert written["size"] == len(content.encode())
+    assert written["contentRef"].startswith(f"blob://s3/{ministack.settings.blobs_bucket}/")
+    moved = admin.call("GET", f"/v1/memory/facts/{written['id']}/content")
+    assert (moved.status, moved.text) == (307, "")
+    with urllib.request.urlopen(moved.headers["Location"], timeout=10) as answer:
+        assert answer.read().decode() == content
+
+
+def test_the_edge_between_inline_and_object_is_64_kilobytes_of_stored_text(admin: Gateway) -> None:
+    edge = '"' + "é" * (32 * 1024 - 1) + '"'
+    inline = admin.call("POST", "/v1/memory/facts", raw=body(edge)).json
+    assert (inline["size"], "content" in inline, "contentRef" in inline) == (65536, True, False)
+    above = admin.call("POST", "/v1/memory/facts", raw=body(edge[:-1] + 'x"')).json
+    assert (above["size"], "content" in above, "contentRef" in above) == (65537, False, True)
+
+
+def test_the_hash_is_the_servers_and_the_same_for_equal_content(admin: Gateway) -> None:
+    bodies = ['{"a":1.0,"b":[2]}', '{ "b" : [2], "a" : 1 }']
+    facts = [
+        admin.call(
+            "POST", "/v1/memory/facts", raw='{"type":"n","contentHash":"sha256:lie","content":' + text + "}"
+        )
+        for text in bodies
+    ]
+    one, other = (fact.json["contentHash"] for fact in facts)
+    assert one == other
+    assert one.startswith("sha256:")
+    assert one != "sha256:lie"
+
+
+def test_a_base64_body_is_decoded_and_the_content_type_is_not_asked(admin: Gateway) -> None:
+    raw = base64.b64encode(body('"é"').encode()).decode()
+    written = admin.call("POST", "/v1/memory/facts", raw=raw, base64=True, content_type="text/plain")
+    assert written.json["content"] == "é"
+
+
+def nested(levels: int) -> str:
+    return "[" * levels + "]" * levels
+
+
+MALFORMED: dict[str, Any] = {
+    "no JSON": "{",
+    "two values": body("1") + body("2"),
+    "an array": "[]",
+    "a string": '"x"',
+    "null": "null",
+    "form data": "type=note&content=1",
+    "nothing": "",
+    "NaN": body("NaN"),
+    "Infinity": body("[Infinity]"),
+    "beyond a double": body("1e400"),
+    "duplicate key in content": body('{"a":1,"a":2}'),
+    "duplicate key in body": '{"type":"a","type":"b","content":1}',
+    "duplicate key by escape": body('{"a":1,"\\u0061":2}'),
+    "lone high surrogate": body('"\\ud800"'),
+    "lone low surrogate": body('"\\udfff"'),
+    "lone surrogate in a key": body('{"\\ud800":1}'),
+    "33 levels": body(nested(33)),
+    "100000 levels": body(nested(100_000)),
+    "a number with leading zero": body("01"),
+    "a byte order mark": "\ufeff" + body("1"),
+    "a control character": body('"\x01"'),
+}
+
+
+MALFORMED_REVISIONS = {
+    name: raw.replace('"type":"note","scope":{},', "")
+    for name, raw in MALFORMED.items()
+    if name != "nothing"  # an empty body keeps everything: a revision without a change
+}
+
+
+def test_a_malformed_write_is_400_and_nothing_is_written(house: House, ministack: Aws) -> None:
+    for name, raw in MALFORMED.items():
+        refused = house.admin.call("POST", "/v1/memory/facts", raw=raw)
+        assert (name, refused.status) == (name, 400)
+        assert refused.code in {"bad-input", "validation-failed"}
+    assert stored_items(ministack, house.tenant) == 0
+
+
+def test_a_malformed_supersede_is_400_and_nothing_is_written(house: House, ministack: Aws) -> None:
+    fact = house.admin.call("POST", "/v1/memory/facts", {"type": "note", "content": 1}).json
+    for name, raw in MALFORMED_REVISIONS.items():
+        refused = house.admin.call("POST", f"/v1/memory/facts/{fact['id']}/supersede", raw=raw)
+        assert (name, refused.status) == (name, 400)
+        assert refused.code in {"bad-input", "unknown-field"}
+    assert stored_items(ministack, house.tenant) == 1
+    assert house.admin.call("GET", f"/v1/memory/facts/{fact['id']}").json == fact
+
+
+def test_a_malformed_batch_or_item_is_400_and_nothing_is_written(house: House, ministack: Aws) -> None:
+    for name, raw in MALFORMED.items():
+        answer = house.admin.call("POST", "/v1/memory/facts/batch", raw='{"items":[' + raw + "]}")
+        if answer.status == 200:  # the batch is well-formed, its item is not
+            (result,) = answer.json["results"]
+            assert (name, result["status"]) == (name, 400)
+        else:
+            assert (name, answer.status) == (name, 400)
+    assert stored_items(ministack, house.tenant) == 0
+
+
+@pytest.mark.parametrize("raw", [b'{"type":"n","content":"\xff"}', b'{"type":"n","content":"\xed\xa0\x80"}'])
+def test_bytes_that_are_no_utf_8_are_400(admin: Gateway, raw: bytes) -> None:
+    refused = admin.call("POST", "/v1/memory/facts", raw=base64.b64encode(raw).decode(), base64=True)
+    assert (refused.status, refused.code) == (400, "bad-input")
+
+
+def test_a_body_above_4_megabytes_is_413_and_one_just_below_is_kept(admin: Gateway) -> None:
+    limit = 4 * 1024 * 1024
+    envelope = len(body('""'))
+    kept = admin.call("POST", "/v1/memory/facts", raw=body('"' + "x" * (limit - envelope) + '"'))
+    assert kept.status == 201
+    refused = admin.call("POST", "/v1/memory/facts", raw=body('"' + "x" * (limit - envelope + 1) + '"'))
+    assert (refused.status, refused.code) == (413, "request-too-large")

@@ -1,0 +1,302 @@
+"""Each write route under each fault at each of its storage calls: what it answered, what a retry made of it.
+
+`python -m support.fault_scenarios` writes the table of docs/faults.md.
+"""
+
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+from factbook.bootstrap import Services
+from support.emulators import Aws
+from support.faults import WORDS_OF_THE_STORE, Fault, Killed, Wire
+from support.gateway import Gateway, Reply
+from support.principals import issue, principal
+
+LARGE = "x" * 70_000
+UNSURE = {"rate-limit-exceeded": 429, "internal-error": 500, "storage-unavailable": 503}
+"""What a fault may be answered with: none of these says that nothing was written."""
+
+Story = list[Any]
+Context = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A write: what has to be there first, and the request. `apart`: its parts succeed or fail each on their own."""
+
+    name: str
+    send: Callable[[Gateway, Context, str | None], Reply]
+    prepare: Callable[[Gateway], Context] = lambda _: {}
+    takes_key: bool = True
+    apart: bool = False
+
+
+@dataclass(frozen=True)
+class Outcome:
+    status: int
+    story: Story
+
+
+@dataclass
+class Reference:
+    """What happens without faults: at the first try, when it is replayed by its key, when it is sent again without."""
+
+    steps: list[str]
+    before: Story
+    first: Outcome
+    replayed: Outcome
+    repeated: Outcome
+
+
+@dataclass(frozen=True)
+class Strike:
+    """One case: a fault at a step, once or for as long as the SDK tries; the retry with its key or without."""
+
+    step: int
+    fault: Fault
+    stays: bool
+    keyed: bool
+
+
+class Stage:
+    """An emulator, and a process that outlives every fault: it prepares and looks."""
+
+    def __init__(self, aws: Aws) -> None:
+        self.aws = aws
+        self.calm = Services(aws.settings, None, cache(aws.client))
+        self.gateway = Gateway(self.calm)
+
+    def serve(self, services: Services, token: str) -> Gateway:
+        """A gateway whose functions run on these services."""
+        self.gateway.services = services
+        return self.gateway.as_(token)
+
+
+@dataclass
+class Trial:
+    """One tenant; each of its requests is served by a new process, on the same wire."""
+
+    stage: Stage
+    scenario: Scenario
+    wire: Wire = field(init=False)
+    context: Context = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.wire = Wire(self.stage.aws)
+        holder = principal(f"tenant-{uuid.uuid4()}", "admin", admin=True)
+        self._token = issue(self.stage.calm, holder)
+        self.context = self.scenario.prepare(self._calmly)
+
+    def send(self, key: str | None) -> Reply:
+        services = Services(self.stage.aws.settings, None, self.wire.client)
+        return self.scenario.send(self.stage.serve(services, self._token), self.context, key)
+
+    @property
+    def _calmly(self) -> Gateway:
+        return self.stage.serve(self.stage.calm, self._token)
+
+    def story(self) -> Story:
+        """All a reader can see, without ids and times; raises AssertionError for what does not hold together."""
+        reader = self._calmly
+        listed = _pages(reader, "/v1/memory/facts")
+        for fact in listed:
+            assert reader.call("GET", f"/v1/memory/facts/{fact['id']}").json == fact
+        ids = {fact["id"] for fact in listed} | set(self.context.get("ids", ()))
+        tokens = [
+            ["token", token["actor"]["id"], "revokedAt" in token]
+            for token in _pages(reader, "/v1/access/tokens")
+        ]
+        told = [self._life(reader, fact_id) for fact_id in ids]
+        return sorted(tokens + told, key=repr)
+
+    def _life(self, reader: Gateway, fact_id: str) -> list[Any]:
+        revisions = reader.call("GET", f"/v1/memory/facts/{fact_id}/revisions").json["data"]
+        life = list(reversed(revisions))
+        assert [fact["version"] for fact in life] == list(range(1, len(life) + 1))
+        for earlier, later in zip(life, life[1:], strict=False):
+            assert earlier["invalidatedAt"] == later["updatedAt"]
+            assert later["supersedes"] == earlier["revisionId"]
+        for fact in life:
+            if "contentRef" in fact:
+                bucket, _, key = fact["contentRef"].removeprefix("blob://s3/").partition("/")
+                assert self.stage.calm._client("s3").head_object(Bucket=bucket, Key=key)["ContentLength"]
+        return [
+            [fact["contentHash"], fact["trust"], fact.get("invalidationReason"), fact.get("verifiedBy")]
+            for fact in life
+        ]
+
+
+def _pages(reader: Gateway, path: str) -> list[Any]:
+    answer = reader.call("GET", path, query={"limit": 100}).json
+    assert answer["hasMore"] is False
+    found: list[Any] = answer["data"]
+    return found
+
+
+def reference(stage: Stage, scenario: Scenario) -> Reference:
+    one, other = Trial(stage, scenario), Trial(stage, scenario)
+    before = one.story()
+    one.wire.reset()
+    key = str(uuid.uuid4())
+    first = one.send(key).status
+    steps = list(one.wire.calls)
+    applied = one.story()
+    replayed = Outcome(one.send(key).status, one.story())
+    other.send(None)
+    repeated = Outcome(other.send(None).status, other.story())
+    return Reference(steps, before, Outcome(first, applied), replayed, repeated)
+
+
+def strikes(scenario: Scenario, known: Reference) -> Iterator[Strike]:
+    for step, name in enumerate(known.steps):
+        for fault in Fault:
+            if not fault.may_strike(name):
+                continue
+            for stays in (True,) if fault.kills else (False, True):
+                for keyed in (True, False) if scenario.takes_key else (False,):
+                    yield Strike(step, fault, stays, keyed)
+
+
+def suffer(stage: Stage, scenario: Scenario, known: Reference, strike: Strike) -> str:
+    """Strike, look, retry, look again; the outcome in words. Raises AssertionError for anything untrue or torn."""
+    trial = Trial(stage, scenario)
+    key = str(uuid.uuid4()) if strike.keyed else None
+    trial.wire.reset(strike.fault, strike.step, stays=strike.stays)
+    try:
+        answer: Reply | None = trial.send(key)
+    except Killed:
+        answer = None
+    assert (answer is None) == strike.fault.kills
+    trial.wire.reset()
+    story = trial.story()
+    if scenario.apart:
+        _require_whole_parts(answer, known, story)
+    else:
+        _require_truth(answer, known, story)
+    if answer is not None and answer.status == known.first.status and not _refused_parts(answer):
+        again = trial.send(key).status
+        _require_same(Outcome(again, trial.story()), known.replayed if strike.keyed else known.repeated)
+        return str(answer.status)
+    landed = story == known.first.story
+    again = trial.send(key).status
+    after = Outcome(again, trial.story())
+    if scenario.apart and not strike.keyed:
+        _require_all_parts(after, known)
+    elif landed:
+        _require_same(after, known.replayed if strike.keyed else known.repeated)
+    else:
+        _require_same(after, known.first)
+    return f"{'–' if answer is None else answer.status}{', landed' if landed else ''} → {again}"
+
+
+def _require_truth(answer: Reply | None, known: Reference, story: Story) -> None:
+    assert story in (known.before, known.first.story), "the write is torn"
+    if answer is None:
+        return
+    if answer.status < 400:
+        assert (answer.status, story) == (known.first.status, known.first.story), "acknowledged, not there"
+        return
+    assert answer.status == UNSURE[answer.code]
+    _require_clean(answer)
+
+
+def _require_clean(answer: Reply) -> None:
+    assert not [word for word in WORDS_OF_THE_STORE if word in answer.text]
+    assert ("Retry-After" in answer.headers) == (answer.status in (429, 503))
+    assert set(answer.json["error"]) == {"code", "message", "requestId"}
+
+
+def _refused_parts(answer: Reply) -> bool:
+    return '"results"' in answer.text and any(part["status"] != 201 for part in answer.json["results"])
+
+
+def _require_whole_parts(answer: Reply | None, known: Reference, story: Story) -> None:
+    """Each part of a batch is there or not; each that was acknowledged is."""
+    assert all(part in known.first.story for part in story)
+    if answer is None:
+        return
+    if answer.status >= 400:
+        assert answer.status == UNSURE[answer.code]
+        _require_clean(answer)
+        return
+    for part in answer.json["results"]:
+        if part["status"] == 201:
+            assert any(life[0][0] == part["fact"]["contentHash"] for life in story if life[0] != "token")
+        else:
+            assert part["status"] == UNSURE[part["error"]["code"]]
+    assert not [word for word in WORDS_OF_THE_STORE if word in answer.text]
+
+
+def _require_all_parts(after: Outcome, known: Reference) -> None:
+    """Sent again without its key, a batch writes every part once more; none is missing."""
+    assert after.status == known.first.status
+    assert all(part in after.story for part in known.first.story)
+    assert all(part in known.first.story for part in after.story)
+
+
+def _require_same(found: Outcome, wanted: Outcome) -> None:
+    assert found == wanted
+
+
+def _fact(gateway: Gateway, content: Any = "v1", **fields: Any) -> Context:
+    fact = gateway.call("POST", "/v1/memory/facts", {"type": "note", "content": content, **fields}).json
+    return {"id": fact["id"], "ids": [fact["id"]]}
+
+
+def _token(gateway: Gateway) -> Context:
+    body = {"actor": {"kind": "service", "id": "robot"}}
+    return {"token": gateway.call("POST", "/v1/access/tokens", body).json["id"]}
+
+
+def _posts(path: str, body: Any) -> Callable[[Gateway, Context, str | None], Reply]:
+    def send(gateway: Gateway, context: Context, key: str | None) -> Reply:
+        return gateway.call("POST", path.format(**context), body, key=key)
+
+    return send
+
+
+def _deletes(path: str, **query: Any) -> Callable[[Gateway, Context, str | None], Reply]:
+    def send(gateway: Gateway, context: Context, key: str | None) -> Reply:
+        return gateway.call("DELETE", path.format(**context), query=query)
+
+    return send
+
+
+FACT, NOTE = "/v1/memory/facts/{id}", {"type": "note", "content": "v1"}
+SCENARIOS = [
+    Scenario("POST /v1/memory/facts", _posts("/v1/memory/facts", NOTE)),
+    Scenario("POST /v1/memory/facts, 70 KB", _posts("/v1/memory/facts", NOTE | {"content": LARGE})),
+    Scenario(
+        "POST /v1/memory/facts/batch",
+        _posts("/v1/memory/facts/batch", {"items": [NOTE, NOTE | {"content": "v2"}]}),
+        apart=True,
+    ),
+    Scenario("POST /v1/memory/facts/{id}/supersede", _posts(f"{FACT}/supersede", {"content": "v2"}), _fact),
+    Scenario(
+        "POST /v1/memory/facts/{id}/supersede, expectVersion",
+        _posts(f"{FACT}/supersede", {"content": "v2", "expectVersion": 1}),
+        _fact,
+    ),
+    Scenario(
+        "POST /v1/memory/facts/{id}/supersede, 70 KB",
+        _posts(f"{FACT}/supersede", {"content": LARGE}),
+        _fact,
+    ),
+    Scenario("POST /v1/memory/facts/{id}/verify", _posts(f"{FACT}/verify", {}), _fact),
+    Scenario("DELETE /v1/memory/facts/{id}", _deletes(FACT), _fact, takes_key=False),
+    Scenario(
+        "DELETE /v1/memory/facts/{id}, expectVersion",
+        _deletes(FACT, expectVersion=1),
+        _fact,
+        takes_key=False,
+    ),
+    Scenario(
+        "POST /v1/access/tokens", _posts("/v1/access/tokens", {"actor": {"kind": "service", "id": "robot"}})
+    ),
+    Scenario(
+        "DELETE /v1/access/tokens/{token}", _deletes("/v1/access/tokens/{token}"), _token, takes_key=False
+    ),
+]
