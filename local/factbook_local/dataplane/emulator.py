@@ -276,7 +276,7 @@ async def serve(config: Config) -> None:
         uvicorn.Config(
             plane,
             lifespan="on",
-            log_level="error",
+            log_level="critical",
             access_log=False,
             ws="none",
             http="h11",
