@@ -307,7 +307,7 @@ class SearchIndexContract:
                 f"{self.tenant}-{n % 40}",
                 f"o{n}",
                 "quarterly budget plan",
-                vector=(1.0, *(rng.random() / 50 for _ in range(7))),
+                vector=(1.0, *(rng.random() / 3 for _ in range(7))),
             )
             for n in range(self.crowd)
         ]

@@ -9,7 +9,7 @@ chunks past the current head are left and buries them. Every step may be repeate
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from opensearchpy import OpenSearch
 
@@ -37,8 +37,8 @@ class Document:
         return document_id(self.change.tenant, self.change.id, self.chunk)
 
 
-Outcome = bool | Refused
-"""True: written. False: a newer version is there."""
+Outcome = Literal["created", "replaced", "obsolete"] | Refused
+"""Obsolete: a newer version is there."""
 
 
 def apply_changes(client: OpenSearch, alias: str, changes: Sequence[Change]) -> list[Refused]:
@@ -52,13 +52,16 @@ def apply_changes(client: OpenSearch, alias: str, changes: Sequence[Change]) -> 
     }
     with outages():
         heads = write(client, alias, [_document(change, 0) for change in possible])
-        won = [change for change, outcome in zip(possible, heads, strict=True) if outcome is True]
+        fates = list(zip(possible, heads, strict=True))
+        won = [change for change, outcome in fates if outcome in ("created", "replaced")]
         rest = write(client, alias, [_document(put, at) for put in won for at in range(1, _length(put))])
         refused |= {
             id(outcome.change): outcome for outcome in (*heads, *rest) if isinstance(outcome, Refused)
         }
-        settled = _settle(client, alias, [change for change in possible if id(change) not in refused])
-        refused |= {id(outcome.change): outcome for outcome in settled}
+        unsure = [
+            c for c, outcome in fates if id(c) not in refused and (outcome != "created" or _length(c) > 1)
+        ]
+        refused |= {id(outcome.change): outcome for outcome in _settle(client, alias, unsure)}
     return [refused[id(change)] for change in changes if id(change) in refused]
 
 
@@ -77,7 +80,10 @@ def write(client: OpenSearch, alias: str, documents: Sequence[Document]) -> list
 
 
 def _settle(client: OpenSearch, alias: str, changes: Sequence[Change]) -> list[Refused]:
-    """Buries chunks that no current head counts. The first of a record goes last: while it shows, a repeat finds the others."""
+    """Buries chunks that no current head counts. The first of a record goes last: while it shows, a repeat finds the others.
+
+    A new record of one chunk needs none of this: nothing was there before, and a writer that comes later settles itself.
+    """
     if not changes:
         return []
     wanted = [(change, at) for change in changes for at in (0, _length(change))]
@@ -171,9 +177,9 @@ def _batches(documents: Iterable[Document]) -> Iterator[list[tuple[Document, str
 def _outcome(document: Document, item: dict[str, Any]) -> Outcome:
     status = item["status"]
     if status < 300:
-        return True
+        return "created" if item["result"] == "created" else "replaced"
     if status == 409:
-        return False
+        return "obsolete"
     kind = item["error"]["type"]
     if kind == "index_not_found_exception":
         raise IndexMissing(MISSING)
