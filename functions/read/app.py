@@ -1,11 +1,13 @@
 """Reads: facts, the log, tokens, and what the service says of itself."""
 
 from factbook import SCHEMA_VERSION
-from factbook.api import log_routes
+from factbook.api import log_routes, policy_routes
 from factbook.api.app import Answer, App, Call
+from factbook.api.index_views import index_progress_json, index_state_json
 from factbook.api.models import (
     ContentQuery,
     CursorQuery,
+    FactAnswer,
     FactPage,
     GetQuery,
     Health,
@@ -19,7 +21,6 @@ from factbook.api.models import (
 from factbook.api.requests import validate
 from factbook.api.views import page_json, search_line, token_json
 from factbook.domain import errors as e
-from factbook.domain.facts import Fact
 from factbook.domain.strict_json import parse_json
 from factbook.ports import Json
 from factbook.usecases import listing, reading, tokens
@@ -27,6 +28,7 @@ from factbook.usecases import listing, reading, tokens
 app = App("read")
 lambda_handler = app
 log_routes.add_reads(app)
+policy_routes.add_reads(app)
 
 
 @app.route("GET /health", "Whether the service answers", answer=Health, public=True)
@@ -53,6 +55,7 @@ def status(call: Call) -> Answer:
         "search": search_line(settings),
         "build": settings.factbook_build,
         "schemaVersion": SCHEMA_VERSION,
+        "index": index_progress_json(call.services),
     }
     return Answer(200, answer)
 
@@ -86,12 +89,17 @@ def list_facts(call: Call) -> Answer:
 
 
 @app.route(
-    "GET /v1/memory/facts/{id}", "Read a fact", query=GetQuery, answer=Fact, refusals=(e.FactNotFound,)
+    "GET /v1/memory/facts/{id}",
+    "Read a fact",
+    query=GetQuery,
+    answer=FactAnswer,
+    refusals=(e.FactNotFound, e.SearchUnavailable),
 )
 def get_fact(call: Call) -> Answer:
     asked = call.query(GetQuery)
     fact = reading.get_fact(call.services.memory, call.principal, call.path["id"], asked.version, asked.as_of)
-    return Answer(200, fact.to_json())
+    shown = fact.to_json()
+    return Answer(200, shown if asked.include is None else shown | index_state_json(call.services, fact))
 
 
 @app.route(

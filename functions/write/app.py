@@ -3,7 +3,7 @@
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from factbook.api import log_routes
+from factbook.api import log_routes, policy_routes
 from factbook.api.app import Answer, App, Call
 from factbook.api.auth import derived_token_id, new_secret, secret_digest, token_text
 from factbook.api.errors import status_of
@@ -35,6 +35,7 @@ BATCH_THREADS = 8
 app = App("write")
 lambda_handler = app
 log_routes.add_writes(app)
+policy_routes.add_writes(app)
 CHANGES = (
     e.FactNotFound,
     e.PermissionDenied,

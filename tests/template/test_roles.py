@@ -66,6 +66,7 @@ GRANTS = {
         ),
         "CheckpointsBucket.Arn": {"s3:ListBucket"},
         "DataKey.Arn": {"kms:Decrypt"},
+        "domain-arn/*": {"es:ESHttpGet", "es:ESHttpPost"},
     },
     "RetrieveFunction": {
         "RetrieveLogs.Arn": LOGS,
@@ -93,12 +94,12 @@ GRANTS = {
         "LogTable.Arn/stream/*": {"dynamodb:ListStreams"},
         "IndexDeadLetters.Arn": {"sqs:SendMessage"},
         "FactsTable.Arn": READS | {"dynamodb:DeleteItem"},
-        "FactsTable.Arn/index/admin": {"dynamodb:Query"},
-        "LogTable.Arn": READS,
-        "LogTable.Arn/index/thread": READS,
+        "FactsTable.Arn/index/admin": {"dynamodb:Query", "dynamodb:Scan"},
+        "LogTable.Arn": READS | {"dynamodb:Scan"},
+        "LogTable.Arn/index/thread": {"dynamodb:Query"},
         "KeysTable.Arn": ONE_OR_QUERY,
-        "AccessTable.Arn": ONE_OR_QUERY | {"dynamodb:PutItem"},
-        "AccessTable.Arn/index/tenant": ONE_OR_QUERY | {"dynamodb:PutItem"},
+        "AccessTable.Arn": ONE_OR_QUERY
+        | {f"dynamodb:{act} if the key is backlog|* or index" for act in ("PutItem", "DeleteItem")},
         "BlobsBucket.Arn/facts/*": {"s3:GetObject", "s3:DeleteObject", "s3:DeleteObjectVersion"},
         "BlobsBucket.Arn": {"s3:ListBucket", "s3:ListBucketVersions"},
         "DataKey.Arn": {"kms:Decrypt"},
@@ -139,10 +140,10 @@ def grants_of(template: Template, role: str) -> dict[str, set[str]]:
         assert statement["Effect"] == "Allow"
         condition = ""
         if "Condition" in statement:
-            assert statement["Condition"] == {
-                "ForAllValues:StringEquals": {"dynamodb:LeadingKeys": ["system"]}
-            }
-            condition = " if the key is system"
+            ((test, keys),) = statement["Condition"].items()
+            assert test in ("ForAllValues:StringEquals", "ForAllValues:StringLike")
+            assert keys.keys() == {"dynamodb:LeadingKeys"}
+            condition = f" if the key is {' or '.join(keys['dynamodb:LeadingKeys'])}"
         for resource in as_list(statement["Resource"]):
             grants[resource] |= {action + condition for action in as_list(statement["Action"])}
     return dict(grants)

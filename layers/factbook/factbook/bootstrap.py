@@ -9,6 +9,7 @@ from botocore.config import Config
 
 from .adapters.dynamodb.access import DynamoAccess
 from .adapters.dynamodb.facts import DynamoFacts
+from .adapters.dynamodb.policies import DynamoPolicies
 from .adapters.s3 import S3Blobs
 from .api.auth import Authenticator, secret_digest, token_text
 from .api.cursors import Cursors
@@ -80,6 +81,10 @@ class Services:
         from .log_bootstrap import LogServices
 
         return LogServices(self.settings, self._client)
+
+    @cached_property
+    def policies(self) -> DynamoPolicies:
+        return DynamoPolicies(self._dynamodb, self.settings.access_table)
 
     @cached_property
     def searching(self) -> "SearchServices":

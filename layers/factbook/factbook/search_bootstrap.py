@@ -4,7 +4,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from .adapters.dead_letters import SqsDeadLetters
-from .adapters.dynamodb.backlog import DynamoBacklog, DynamoPolicies
+from .adapters.dynamodb.backlog import DynamoBacklog
 from .adapters.dynamodb.fact_walks import DynamoFactWalk, DynamoRemains
 from .adapters.dynamodb.index_jobs import DynamoJobs
 from .adapters.dynamodb.messages import DynamoMessages
@@ -59,15 +59,19 @@ class SearchServices:
             index=self.index,
             tokenizer=self.tokenizer,
             blobs=S3BlobReader(self._client("s3")),
-            policies=self.policies,
-            backlog=DynamoBacklog(self._client("dynamodb"), settings.access_table),
+            policies=self._wired.policies,
+            backlog=self.backlog,
             dead_letters=SqsDeadLetters(self._client("sqs"), settings.index_dead_letters),
             spaces=self._spaces(INDEXING_PATIENCE),
         )
 
     @cached_property
-    def policies(self) -> DynamoPolicies:
-        return DynamoPolicies(self._client("dynamodb"), self.settings.access_table)
+    def backlog(self) -> DynamoBacklog:
+        return DynamoBacklog(self._client("dynamodb"), self.settings.access_table)
+
+    @cached_property
+    def job_store(self) -> DynamoJobs:
+        return DynamoJobs(self._client("dynamodb"), self.settings.access_table)
 
     @cached_property
     def walk(self) -> DynamoFactWalk:
@@ -79,7 +83,7 @@ class SearchServices:
             indexing=self.indexing,
             facts=self._wired.memory.facts,
             walk=self.walk,
-            jobs=DynamoJobs(self._client("dynamodb"), self.settings.access_table),
+            jobs=self.job_store,
             clock=self._wired.clock,
             conversations=self.conversations,
             entries=self.messages,

@@ -145,6 +145,7 @@ class DeleteQuery(CamelModel):
 class GetQuery(CamelModel):
     version: VersionParam | None = None
     as_of: Instant | None = None
+    include: Literal["indexState"] | None = None
 
 
 class ContentQuery(CamelModel):
@@ -276,9 +277,36 @@ class Health(CamelModel):
     ok: Literal[True]
 
 
+class FactAnswer(Fact):
+    """A fact; with `include=indexState` whether searches find it, and why not wholly."""
+
+    index_state: Literal["pending", "indexed", "failed"] | None = None
+    index_problem: str | None = None
+
+
+class IndexJobAnswer(CamelModel):
+    """A build of a new search index, or a repair of the one in use: running, or the last that was done."""
+
+    kind: Literal["build", "repair"]
+    index: str
+    phase: str
+    records: int
+    changed: int
+    started_at: str
+    updated_at: str
+
+
+class IndexProgress(CamelModel):
+    """`waiting`: records that search by meaning does not find yet, counted up to 1,000."""
+
+    job: IndexJobAnswer | None = None
+    waiting: int
+
+
 class Status(CamelModel):
-    """Which search there is, which build serves, and the memory schema it speaks."""
+    """Which search there is, which build serves, the memory schema it speaks, and how far the search index is."""
 
     search: str
     build: str
     schema_version: str
+    index: IndexProgress

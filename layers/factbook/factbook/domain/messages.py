@@ -35,9 +35,11 @@ class Spoken:
 
 
 def meaning(own: Spoken, before: Spoken | None) -> str:
-    """The text to embed. Both speakers are named in every message of a talk: a name in the query then favours none."""
-    names = dict.fromkeys(filter(None, (own.speaker, before.speaker if before else "")))
-    return f"{' '.join(names)}. {own.line}" if names else own.line
+    """The text to embed. It names both speakers, whoever speaks: a name in a query then favours no side of a talk."""
+    other = before.speaker if before is not None else ""
+    if not own.speaker or other in ("", own.speaker):
+        return own.line
+    return f"{own.speaker} told {other} about {own.speaker}: {own.words}"
 
 
 def message_fields(entry: LogEntry) -> Fields:

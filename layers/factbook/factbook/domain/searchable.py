@@ -52,24 +52,29 @@ def searchable(fact: Fact) -> bool:
     return fact.current and fact.review is None
 
 
+UNSAID_KEYS = frozenset({"text", "content", "message", "body", "value"})
+"""Keys that say nothing of their value: they are no words of a content."""
+
+
 def content_words(content_text: str | None) -> str:
-    """The words of a content, keys included, except the key of an object that says one thing, such as `{"text": …}`."""
-    content = None if content_text is None else parse_json(content_text)
-    while isinstance(content, dict) and len(content) == 1:
-        (content,) = content.values()
-    return "\n".join(_lines(content))
+    """The words of a content, one value a line, after its key where that says something: `city: Lisbon`."""
+    return "\n".join(_lines(None if content_text is None else parse_json(content_text)))
 
 
 def _lines(value: object, key: str = "") -> list[str]:
     match value:
         case dict():
-            return [line for name, inner in value.items() for line in _lines(inner, f"{name}: ")]
+            return [line for name, inner in value.items() for line in _lines(inner, _said(name))]
         case list():
             return [line for inner in value for line in _lines(inner, key)]
         case None | bool():
-            return [key] if key else []
+            return [f"{key}{str(value).lower()}"] if key else []
         case _:
             return [f"{key}{value}"]
+
+
+def _said(key: str) -> str:
+    return "" if key in UNSAID_KEYS else f"{key}: "
 
 
 def _epoch(instant: str | None) -> int | None:

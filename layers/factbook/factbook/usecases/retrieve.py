@@ -153,7 +153,8 @@ def _listed(memory: Memory, principal: Principal, question: Question, rule: Filt
 
 def _within_size(found: list[tuple[Fact, float | None]]) -> list[tuple[Fact, float | None]]:
     """As many of the best as fit into one answer; always the first."""
-    size, kept = 0, []
+    size = 0
+    kept: list[tuple[Fact, float | None]] = []
     for fact, score in found:
         size += fact.inline_bytes
         if kept and size > ANSWER_BYTES:

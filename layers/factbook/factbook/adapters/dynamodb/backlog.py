@@ -1,34 +1,12 @@
-"""Policies and the index's backlog, in the access table."""
+"""The index's backlog, in the access table."""
 
 from typing import Any
 
-from ...domain.policy import Policy
-from ...domain.strict_json import dump_json, parse_json
 from ...index_ports import Troubled
 from .client import Item, from_item, store_errors, to_item
 from .keys import key, shard_of
 
 BACKLOG_SHARDS = 8
-
-
-class DynamoPolicies:
-    """PolicyStore over the access table."""
-
-    def __init__(self, client: Any, table: str) -> None:
-        self._client = client
-        self._table = table
-
-    def policy(self, tenant: str) -> Policy:
-        with store_errors():
-            answer = self._client.get_item(TableName=self._table, Key=to_item(_policy_key(tenant)))
-        if "Item" not in answer:
-            return Policy()
-        return Policy.model_validate(parse_json(from_item(answer["Item"])["v"]))
-
-    def put_policy(self, tenant: str, policy: Policy) -> None:
-        item = {**_policy_key(tenant), "v": dump_json(policy.to_json())}
-        with store_errors():
-            self._client.put_item(TableName=self._table, Item=to_item(item))
 
 
 class DynamoBacklog:
@@ -76,10 +54,6 @@ class DynamoBacklog:
                 ExpressionAttributeValues=to_item({":pk": key("backlog", str(shard)), ":why": "embedding"}),
             )
         return [_troubled(item) for item in page["Items"][:limit]]
-
-
-def _policy_key(tenant: str) -> Item:
-    return {"pk": key("policy", tenant), "sk": "policy"}
 
 
 def _backlog_key(tenant: str, record: str) -> Item:
