@@ -1,0 +1,7 @@
+"""`python -m factbook.verify`."""
+
+import sys
+
+from .command import main
+
+sys.exit(main())

@@ -1,0 +1,151 @@
+"""Export, verify and audit the log, and make or keep a checkpoint.
+
+`verify` and `audit` need no network: they judge an exported file with one public key.
+exit codes of both: 0 holds, 1 tampered, 2 incomplete, 3 unsupported
+"""
+
+import argparse
+import json
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from .log_client import Api, ApiError
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    from factbook.verify import command
+
+    commands = parser.add_subparsers(dest="command", required=True, metavar="export|verify|audit|checkpoint")
+    export = commands.add_parser(
+        "export", help="write the log down", description="Write the log down, to verify anywhere."
+    )
+    what = export.add_mutually_exclusive_group(required=True)
+    what.add_argument("--run", help="one run, with its proofs")
+    what.add_argument(
+        "--all", action="store_true", help="every run, every leaf and every checkpoint (administrators)"
+    )
+    export.add_argument("--out", type=Path, required=True, metavar="PATH")
+    export.add_argument(
+        "--checkpoint",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="NOTE",
+        help="with --run: prove that the log extends a checkpoint you kept",
+    )
+    export.add_argument("--as-is", action="store_true", help="make no checkpoint first")
+    export.add_argument("--quiet", action="store_true", help="no progress on stderr")
+    export.add_argument("--json", action="store_true", help="what was written, as JSON on stdout")
+    _add_service(export)
+    verify = commands.add_parser("verify", help="judge the export of one run")
+    command.add_arguments(verify, "--checkpoint")
+    audit = commands.add_parser("audit", help="judge the export of a whole log")
+    command.add_arguments(audit, "--pinned")
+    checkpoint = commands.add_parser(
+        "checkpoint",
+        help="make a checkpoint now and keep its note",
+        description="Make a checkpoint now; keep the note where the service cannot reach it.",
+    )
+    checkpoint.add_argument("--latest", action="store_true", help="make none: take the newest there is")
+    checkpoint.add_argument(
+        "--out", type=Path, metavar="PATH", help="where to keep the note; otherwise it is printed"
+    )
+    checkpoint.add_argument(
+        "--json", action="store_true", help="size, note and verifier key as JSON on stdout"
+    )
+    _add_service(checkpoint)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from factbook.verify import command, judges
+
+    if arguments.command == "verify":
+        return command.judge_file(judges.verify_run, arguments)
+    if arguments.command == "audit":
+        return command.judge_file(judges.audit, arguments)
+    try:
+        return _export(arguments) if arguments.command == "export" else _checkpoint(arguments)
+    except (ApiError, OSError) as error:
+        print(f"factbook log {arguments.command}: {error}", file=sys.stderr)
+        return 1
+
+
+def _add_service(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--url", default=os.environ.get("FACTBOOK_URL"), help="the service (FACTBOOK_URL)")
+    parser.add_argument(
+        "--token", default=os.environ.get("FACTBOOK_TOKEN"), help="an API token (FACTBOOK_TOKEN)"
+    )
+
+
+def _api(arguments: argparse.Namespace) -> Api:
+    if not arguments.url or not arguments.token:
+        raise ApiError(
+            0, "usage", "Say where the service is: --url and --token, or FACTBOOK_URL and FACTBOOK_TOKEN."
+        )
+    return Api(arguments.url, arguments.token)
+
+
+def _export(arguments: argparse.Namespace) -> int:
+    from .log_export import Export
+
+    api = _api(arguments)
+    pinned = [path.read_text("utf-8") for path in arguments.checkpoint]
+    if not arguments.as_is:
+        _make_checkpoint(api, [arguments.run] if arguments.run else [])
+    unfinished = arguments.out.with_name(arguments.out.name + ".part")
+    tell = _progress(quiet=arguments.quiet)
+    with unfinished.open("wb") as file:
+        export = Export(api, file, tell)
+        done = export.run(arguments.run, pinned) if arguments.run else export.everything()
+    unfinished.replace(arguments.out)
+    if arguments.json:
+        print(json.dumps({"out": str(arguments.out), **vars(done)}))
+    else:
+        print(f"{arguments.out}: {done.entries:,} entries of {done.runs:,} runs, {done.leaves:,} leaves")
+    return 0
+
+
+def _make_checkpoint(api: Api, runs: list[str]) -> None:
+    """So that the newest entries are signed for, too. Who may not make one exports what is signed already."""
+    try:
+        api.post({"runIds": runs}, "v1", "memory", "checkpoints")
+    except ApiError as error:
+        if error.status not in (403, 404):
+            print(f"factbook log export: no new checkpoint: {error}", file=sys.stderr)
+
+
+def _checkpoint(arguments: argparse.Namespace) -> int:
+    api = _api(arguments)
+    path = ("v1", "memory", "checkpoints")
+    made: Any = api.get(*path, "latest") if arguments.latest else api.post({}, *path)
+    if arguments.out is not None:
+        arguments.out.write_text(made["note"], "utf-8")
+    if arguments.json:
+        print(json.dumps(made))
+    elif arguments.out is None:
+        print(made["note"], end="")
+    else:
+        print(f"{arguments.out}: checkpoint of {made['size']:,} leaves")
+    return 0
+
+
+def _progress(*, quiet: bool) -> Any:
+    terminal = sys.stderr.isatty()
+    last = time.monotonic()
+
+    def tell(entries: int) -> None:
+        nonlocal last
+        if quiet or time.monotonic() - last < (0.2 if terminal else 5):
+            return
+        last = time.monotonic()
+        print(
+            f"\r{entries:,} entries" if terminal else f"{entries:,} entries",
+            end="" if terminal else "\n",
+            file=sys.stderr,
+            flush=True,
+        )
+
+    return tell
