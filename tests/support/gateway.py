@@ -78,6 +78,7 @@ class Gateway:
         raw: str | None = None,
         key: str | None = None,
         base64: bool = False,
+        raw_query: str | None = None,
         **headers: str,
     ) -> Reply:
         sent = {"authorization": f"Bearer {self.token}"} if self.token else {}
@@ -85,7 +86,7 @@ class Gateway:
             sent["idempotency-key"] = key
         sent |= {name.replace("_", "-"): value for name, value in headers.items()}
         text = raw if raw is not None else None if body is None else json.dumps(body)
-        app, event = self._event(method, path, urlencode(query or {}), sent, text)
+        app, event = self._event(method, path, raw_query or urlencode(query or {}), sent, text)
         event["isBase64Encoded"] = base64
         answer = app(event, None)
         return Reply(answer["statusCode"], answer["headers"], answer["body"])
