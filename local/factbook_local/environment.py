@@ -1,7 +1,7 @@
 """The environment of a function: what Lambda sets, what the template says, and what differs on this machine."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from factbook_local.dataplane.process import CREDENTIALS, REGION
@@ -21,6 +21,27 @@ _PASSED_ON = (
 _OF_THE_MACHINE = ("PATH", "LANG", "TMPDIR", "SSL_CERT_FILE", "NO_PROXY", "no_proxy", "VIRTUAL_ENV")
 
 
+def machine_environment(caller: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """What is the same for every function: nothing of the caller's account, profile or proxy gets through."""
+    return {name: caller[name] for name in _OF_THE_MACHINE if name in caller} | {
+        "TZ": ":UTC",
+        "HOME": str(Path.home()),
+        "PYTHONUNBUFFERED": "1",
+        "AWS_REGION": REGION,
+        "AWS_DEFAULT_REGION": REGION,
+        "AWS_ACCESS_KEY_ID": CREDENTIALS[0],
+        "AWS_SECRET_ACCESS_KEY": CREDENTIALS[1],
+        "AWS_CONFIG_FILE": os.devnull,
+        "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
+        "AWS_EC2_METADATA_DISABLED": "true",
+    }
+
+
+def common_environment(environments: Iterable[Mapping[str, str]]) -> dict[str, str]:
+    """What all of them agree on."""
+    return dict(set.intersection(*(set(environment.items()) for environment in environments)))
+
+
 def function_environment(
     function: Function,
     template: Template,
@@ -35,20 +56,9 @@ def function_environment(
     A variable of the caller wins over both, if it is one of the service's settings.
     """
     asked = template.resolve(function.environment)
-    environment = {name: caller[name] for name in _OF_THE_MACHINE if name in caller}
-    environment |= {
-        "TZ": ":UTC",
-        "HOME": str(Path.home()),
-        "PYTHONUNBUFFERED": "1",
-        "AWS_REGION": REGION,
-        "AWS_DEFAULT_REGION": REGION,
-        "AWS_ACCESS_KEY_ID": CREDENTIALS[0],
-        "AWS_SECRET_ACCESS_KEY": CREDENTIALS[1],
+    environment = machine_environment(caller) | {
         "AWS_ENDPOINT_URL": endpoint,
         "AWS_ENDPOINT_URL_LAMBDA": invoke_url,
-        "AWS_CONFIG_FILE": os.devnull,
-        "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
-        "AWS_EC2_METADATA_DISABLED": "true",
         "AWS_LAMBDA_FUNCTION_NAME": function.name,
         "AWS_LAMBDA_FUNCTION_VERSION": "$LATEST",
         "AWS_LAMBDA_FUNCTION_MEMORY_SIZE": str(function.memory),

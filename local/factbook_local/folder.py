@@ -74,7 +74,7 @@ class DataFolder:
         if version.exists() and reset:
             self._empty()
         if not version.exists():
-            _write(version, FORMAT.encode())
+            write_private(version, FORMAT.encode())
         found = version.read_text(encoding="utf-8").strip()
         if found != FORMAT:
             raise FolderError(
@@ -86,11 +86,11 @@ class DataFolder:
         """What the tenants' first tokens derive from, so that every start on this folder gives the same ones."""
         file = self.path / _SECRET
         if not file.exists():
-            _write(file, secrets.token_bytes(32))
+            write_private(file, secrets.token_bytes(32))
         return file.read_bytes()
 
 
-def _write(file: Path, data: bytes) -> None:
+def write_private(file: Path, data: bytes) -> None:
     """All or nothing, readable by its owner alone."""
     draft = file.with_name(file.name + ".new")
     with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as stream:

@@ -15,11 +15,12 @@ from typing import Any
 import uvicorn
 
 from factbook_local.dataplane.process import ACCOUNT, CREDENTIALS, REGION, DataPlaneProcess
-from factbook_local.environment import function_environment
+from factbook_local.environment import common_environment, function_environment
 from factbook_local.folder import DataFolder, TemporaryFolder
 from factbook_local.gateway import Gateway
 from factbook_local.invoke import InvokeApi
 from factbook_local.routes import Router
+from factbook_local.shared_imports import shared_modules
 from factbook_local.signer import ensure_signing_key
 from factbook_local.stack import STACK, Function, read_stack
 from factbook_local.template import Template
@@ -84,6 +85,7 @@ class Runner:
         self._serve(InvokeApi(self.pools), invoke_listener)
         await self._start_pumps()
         await self._reconcile()
+        self._mark("reconciled")
         self._serve(Gateway(Router(self.stack.routes), self.pools, self.url, ACCOUNT), listener)
         self._mark("ready")
 
@@ -92,7 +94,6 @@ class Runner:
 
         loop = asyncio.get_running_loop()
         kept = isinstance(self.folder, TemporaryFolder)
-        self.restored = self.folder.state.exists()
         self.data_plane = DataPlaneProcess(
             file=None if kept else self.folder.state,
             expiring=expiring_tables(self.stack),
@@ -145,15 +146,23 @@ class Runner:
             )
             self.pools[logical] = self._pool(function, self.environments[logical])
             self._exit.push_async_callback(self.pools[logical].stop)
-        tokens = asyncio.get_running_loop().run_in_executor(None, self._make_tokens)
-        await asyncio.gather(*(pool.start() for pool in self.pools.values()))
-        self.tokens = await tokens
+        folders = {
+            str(path): None for function in self.stack.functions.values() for path in function.paths[1:]
+        }
+        shared = common_environment(self.environments.values())
+        self._zygote.share(shared_modules(self.stack.functions.values()), list(folders), shared)
+        _, self.tokens = await asyncio.gather(self._start_pools(), self._make_tokens())
         self._mark("functions")
+        imports = ", ".join(f"{name} {pool.import_seconds:.2f} s" for name, pool in self.pools.items())
+        self._log("runner", f"imported {imports}")
         for logical, pool in self.pools.items():
             if pool.import_error is not None:
                 self.failures[logical] = (
                     f"{pool.import_error['errorType']}: {pool.import_error['errorMessage']}"
                 )
+
+    async def _start_pools(self) -> None:
+        await asyncio.gather(*(pool.start() for pool in self.pools.values()))
 
     def _local_settings(self) -> dict[str, str]:
         local = {"CHECKPOINT_SIGNER": f"file:{self.folder.signing_key}"}
@@ -168,8 +177,8 @@ class Runner:
             local |= {"SEARCH_SQLITE": str(self.folder.search), "OPENSEARCH_URL": ""}
         return local
 
-    def _pool(self, function: Function, environment: dict[str, str]) -> Pool:
-        description = {
+    def _description(self, function: Function, environment: dict[str, str]) -> dict[str, Any]:
+        return {
             "name": function.name,
             "arn": self.template.physical[function.logical_id]["Arn"],
             "handler": function.handler,
@@ -177,27 +186,43 @@ class Runner:
             "environment": environment,
             "paths": [str(path) for path in function.paths],
         }
+
+    def _pool(self, function: Function, environment: dict[str, str]) -> Pool:
         warm = 4 if function.paths[0].name in BUSY_FUNCTIONS else 1
         most = max(MOST_WORKERS, warm) if function.concurrency is None else function.concurrency
         return Pool(
             self._zygote,
-            description,
+            self._description(function, environment),
             timeout=function.timeout,
             warm=min(warm, most),
             most=most,
             on_log=self._log,
         )
 
-    def _make_tokens(self) -> dict[str, str]:
-        access = next(
-            (environment for environment in self.environments.values() if environment.get("ACCESS_TABLE")),
-            None,
-        )
-        if access is None:
+    async def _make_tokens(self) -> dict[str, str]:
+        """In a process of its own, forked like a function's: here nothing of the product is imported."""
+        environments = (found for found in self.environments.items() if found[1].get("ACCESS_TABLE"))
+        logical, environment = next(environments, ("", {}))
+        if not logical:
             return {}  # a template without an access table has no tokens to make
-        from factbook_local.tokens import ensure_tokens
-
-        return ensure_tokens(self.folder.secret, list(self.options.tenants), access, self.clients)
+        description = self._description(self.stack.functions[logical], environment)
+        maker = Pool(
+            self._zygote,
+            description | {"name": "tokens", "handler": "factbook_local.tokens.make_tokens"},
+            timeout=60.0,
+            warm=1,
+            most=1,
+            on_log=self._log,
+        )
+        try:
+            await maker.start()
+            event = {"secret": self.folder.secret.hex(), "tenants": self.options.tenants}
+            outcome = await maker.invoke(json.dumps(event).encode())
+        finally:
+            await maker.stop()
+        if outcome.error is not None:
+            raise StartError(f"no token could be made: {outcome.error['errorMessage']}")
+        return dict(json.loads(outcome.body))
 
     async def _start_pumps(self) -> None:
         from factbook_local.pumps.hub import Hub
@@ -208,11 +233,16 @@ class Runner:
 
     async def _reconcile(self) -> None:
         """Caches and marks that may lag behind the restored truth catch up before anyone reads."""
-        for logical, function in self.stack.functions.items():
-            if function.paths[0].name in RECONCILED and logical not in self.failures:
-                outcome = await self.pools[logical].invoke(b'{"factbook": "reconcile"}')
-                if outcome.error is not None:
-                    self.failures[logical] = f"did not reconcile: {outcome.error['errorMessage']}"
+        wanted = [
+            logical
+            for logical, function in self.stack.functions.items()
+            if function.paths[0].name in RECONCILED and logical not in self.failures
+        ]
+        event = b'{"factbook": "reconcile"}'
+        outcomes = await asyncio.gather(*(self.pools[logical].invoke(event) for logical in wanted))
+        for logical, outcome in zip(wanted, outcomes, strict=True):
+            if outcome.error is not None:
+                self.failures[logical] = f"did not reconcile: {outcome.error['errorMessage']}"
 
     def _serve(self, application: Any, listener: socket.socket) -> None:
         server = _Server(

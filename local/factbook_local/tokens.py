@@ -1,31 +1,27 @@
-"""The first token of each tenant: a user `admin` who administers it."""
+"""The first token of each tenant: a user `admin` who administers it. Runs as a function does, in a forked process."""
 
 import base64
 import hashlib
 import hmac
-from collections.abc import Mapping
+from typing import Any
 
-from factbook.bootstrap import Services, ensure_admin_token
-from factbook.settings import read_settings
-from factbook_local.clients import Clients
+from factbook.bootstrap import ensure_admin_token, services
 
 
-def ensure_tokens(
-    secret: bytes, tenants: list[str], environment: Mapping[str, str], clients: Clients
-) -> dict[str, str]:
-    """Tenant → the text of its token. `environment`: a function's, so that the token lands in its access table.
+def make_tokens(event: dict[str, Any], _: Any = None) -> dict[str, str]:
+    """`{"secret": hex, "tenants": [...]}` → tenant → the text of its token.
 
     Id and secret derive from the folder's secret: two starts on one folder give the same token.
     """
-    services = Services(read_settings(environment), client=lambda service: getattr(clients, service))
+    secret = bytes.fromhex(event["secret"])
     return {
         tenant: ensure_admin_token(
-            services,
+            services(),
             tenant,
             _derive(secret, "id", tenant).hex()[:16],
             _text(_derive(secret, "token", tenant)),
         )
-        for tenant in tenants
+        for tenant in event["tenants"]
     }
 
 

@@ -19,6 +19,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from factbook_local.environment import machine_environment
 from factbook_local.zygote import TAKEN, receive_command, send_command
 
 _FRAME = struct.Struct(">II")
@@ -59,11 +60,8 @@ class Zygote:
 
     def __init__(self, paths: list[str]) -> None:
         ours, theirs = socket.socketpair()
-        environment = {
-            **os.environ,
-            "PYTHONPATH": os.pathsep.join([*paths, os.environ.get("PYTHONPATH", "")]),
-            "PYTHONUNBUFFERED": "1",
-        }
+        search = os.pathsep.join([*paths, os.environ.get("PYTHONPATH", "")])
+        environment = {**machine_environment(), "PYTHONPATH": search}
         self._process = subprocess.Popen(
             [sys.executable, "-m", "factbook_local.zygote", str(theirs.fileno())],
             pass_fds=(theirs.fileno(),),
@@ -73,6 +71,10 @@ class Zygote:
         )
         theirs.close()
         self._control = ours
+
+    def share(self, modules: list[str], paths: list[str], environment: dict[str, str]) -> None:
+        """Import modules of these folders before any function is forked, in what their environments agree on."""
+        send_command(self._control, {"shared": modules, "paths": paths, "environment": environment})
 
     def template(self, description: dict[str, Any], log_fd: int) -> socket.socket:
         """Fork a function's template. Its first message says how its import went."""

@@ -1,8 +1,9 @@
 """The other side of `workers.py`: processes that import once and fork quickly.
 
-One root imports what every function needs. It forks a template per function, which takes on that function's
-environment and imports its module; a template forks workers, and a worker handles one event at a time, as an
-execution environment of Lambda does. Nothing here starts a thread: a fork must find one thread only.
+One root imports what every function needs, and has boto3 read its service models once. It forks a template per
+function, which takes on that function's environment and imports its module; a template forks workers, and a worker
+handles one event at a time, as an execution environment of Lambda does. Nothing here starts a thread: a fork must
+find one thread only.
 
 Frames on a worker's socket: `>II`, the lengths of a JSON head and of a JSON body, then both. A worker says `TAKEN`
 before it handles an event: one that ends without it has not begun, so another may.
@@ -21,7 +22,7 @@ import struct
 import sys
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from types import SimpleNamespace
 from typing import Any
 
@@ -41,6 +42,7 @@ _PRELOADED = (
     "decimal",
     "concurrent.futures",
 )
+_SERVICES = ("dynamodb", "s3", "kms", "sqs", "lambda")
 _RESPONSE_LIMIT = 6 * 1024 * 1024
 """Lambda's limit for an answer to a synchronous call, in bytes."""
 
@@ -57,15 +59,18 @@ def _die_with_parent() -> None:
 
 def receive_command(control: socket.socket) -> tuple[dict[str, Any], list[int]] | None:
     """One command and the descriptors that came with it; None when the other side is gone."""
-    data, fds, _, _ = socket.recv_fds(control, 1 << 16, 4)
-    if not data:
+    head, fds, _, _ = socket.recv_fds(control, _LENGTH.size, 4)
+    while head and len(head) < _LENGTH.size:
+        head += control.recv(_LENGTH.size - len(head))
+    if not head:
         return None
-    while len(data) < _LENGTH.size or len(data) < _LENGTH.size + _LENGTH.unpack_from(data)[0]:
-        more = control.recv(1 << 16)
+    size, body = _LENGTH.unpack(head)[0], b""
+    while len(body) < size:
+        more = control.recv(size - len(body))
         if not more:
             return None
-        data += more
-    return json.loads(data[_LENGTH.size :]), fds
+        body += more
+    return json.loads(body), fds
 
 
 def send_command(control: socket.socket, command: dict[str, Any], fds: tuple[int, ...] = ()) -> None:
@@ -78,18 +83,40 @@ def send_command(control: socket.socket, command: dict[str, Any], fds: tuple[int
 def main() -> None:
     """The root: forks a template for each command."""
     control = socket.socket(fileno=int(sys.argv[1]))
-    for name in _PRELOADED:
-        with contextlib.suppress(ImportError):
-            importlib.import_module(name)
+    _preload(_PRELOADED)
+    _read_service_models()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     while (received := receive_command(control)) is not None:
-        function, (template_fd, log_fd) = received
+        function, fds = received
+        if "shared" in function:
+            os.environ.clear()
+            os.environ.update(function["environment"])
+            sys.path[:0] = function["paths"]
+            _preload(function["shared"])
+            continue
+        template_fd, log_fd = fds
         if os.fork() == 0:
             control.close()
             _run_template(socket.socket(fileno=template_fd), log_fd, function)
             os._exit(0)
         os.close(template_fd)
         os.close(log_fd)
+
+
+def _preload(modules: Iterable[str]) -> None:
+    """What does not import is left for the function that asks for it to report."""
+    for name in modules:
+        with contextlib.suppress(Exception):
+            importlib.import_module(name)
+
+
+def _read_service_models() -> None:
+    """A client costs a fresh process a third of a second, nearly all of it reading models; forks inherit them."""
+    with contextlib.suppress(Exception):
+        import boto3
+
+        for service in _SERVICES:
+            boto3.client(service, region_name="us-east-1", endpoint_url="http://127.0.0.1:1")
 
 
 def _run_template(control: socket.socket, log_fd: int, function: dict[str, Any]) -> None:
