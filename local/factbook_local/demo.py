@@ -4,70 +4,21 @@ Every step checks what it shows; a step that does not hold ends the demo with ex
 """
 
 import argparse
+import contextlib
 import json
+import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
-import urllib3
-from kindgi.client import ConflictError, Kindgi, NotFoundError
+from kindgi.client import ConflictError, NotFoundError
 
-from .testing import Ready, running
+from .story import TENANT, Broken, Story, chapter, check, say, show
+from .testing import running
 
-TENANT = "demo"
-
-
-class Broken(Exception):
-    """A step of the story did not come out as told."""
-
-
-@dataclass
-class Story:
-    """Where the service runs, and how the story calls it."""
-
-    ready: Ready
-    folder: Path
-
-    def __post_init__(self) -> None:
-        self.http = urllib3.PoolManager(headers={"Content-Type": "application/json"})
-        self.token = self.ready.tokens[TENANT]
-
-    def client(self, token: str | None = None) -> Any:
-        return Kindgi(self.ready.url, token=token or self.token)
-
-    def call(self, method: str, path: str, body: Any = None, token: str | None = None) -> tuple[int, Any]:
-        """One request as curl would send it; its status and JSON."""
-        headers = {"Authorization": f"Bearer {token or self.token}", "Content-Type": "application/json"}
-        sent = None if body is None else json.dumps(body)
-        answer = self.http.request(method, self.ready.url + path, body=sent, headers=headers, redirect=False)
-        return answer.status, json.loads(answer.data) if answer.data else None
-
-    def new_token(self, kind: str, name: str, **grants: Any) -> str:
-        status, made = self.call("POST", "/v1/access/tokens", {"actor": {"kind": kind, "id": name}, **grants})
-        check(status == 201, f"a token for {kind}:{name}")
-        return str(made["token"])
-
-
-def say(text: str) -> None:
-    sys.stdout.write(text + "\n")
-    sys.stdout.flush()
-
-
-def chapter(title: str) -> None:
-    say(f"\n\033[1m{title}\033[0m" if sys.stdout.isatty() else f"\n{title}")
-
-
-def show(what: str, outcome: object) -> None:
-    say(f"  {what:<58} {outcome}")
-
-
-def check(holds: bool, what: str) -> None:  # noqa: FBT001 - an assertion reads best with its condition first
-    if not holds:
-        raise Broken(what)
+EMBEDDER_SECONDS = 60.0
 
 
 def tell_facts(story: Story) -> None:
@@ -129,7 +80,123 @@ def tell_access(story: Story) -> None:
     check(status == 404, "a fact one may not see is not found")
 
 
-CHAPTERS: tuple[Callable[[Story], None], ...] = (tell_facts, tell_access)
+def tell_log(story: Story) -> None:
+    chapter(
+        "A conversation is logged; the log can be proved, and an edit behind the service's back is caught"
+    )
+    entries = [
+        {"kind": "user-message", "payload": {"text": "Please order three spare drums for end-7."}},
+        {"kind": "tool-call", "payload": {"tool": "orders.create", "quantity": 3}},
+        {"kind": "agent-message", "payload": {"text": "Three drums are on their way."}},
+    ]
+    status, answer = story.call(
+        "POST", "/v1/memory/runs/order-1/log", {"entries": entries, "afterSequence": -1}
+    )
+    check(status == 201, "three entries are appended")
+    show(
+        "POST /runs/order-1/log, three entries",
+        f"sequences {[each['sequence'] for each in answer['entries']]}",
+    )
+    caused = story.call(
+        "POST",
+        "/v1/memory/facts",
+        {
+            "type": "acme.order",
+            "content": "end-7 has three drums on order",
+            "causedByLogId": [answer["entries"][1]["id"]],
+        },
+    )[1]
+    nodes = story.call("GET", f"/v1/memory/facts/{caused['id']}/provenance")[1]
+    show("where does the fact come from?", f"a chain of {len(nodes['nodes'])} records")
+    code, line = _factbook_log(story, "export", "--all", "--out", str(story.folder / "log.ndjson"))
+    show("factbook log export --all", line)
+    check(code == 0, "the log is exported")
+    code, line = _factbook_log(story, "audit", str(story.folder / "log.ndjson"), "--vkey", story.ready.vkey)
+    show("factbook log audit (offline, one public key)", f"exit {code}: {line}")
+    check(code == 0, "the untouched log holds")
+    _tamper(story)
+    show("an intruder edits the table: three becomes nine", "no service involved")
+    _factbook_log(story, "export", "--all", "--as-is", "--out", str(story.folder / "edited.ndjson"))
+    code, line = _factbook_log(
+        story, "audit", str(story.folder / "edited.ndjson"), "--vkey", story.ready.vkey
+    )
+    show("factbook log audit", f"exit {code}: {line}")
+    check(code == 1, "the edit is caught")
+
+
+def tell_search(story: Story) -> None:
+    chapter("Memory is found by words, by meaning and both, and handed to a model as data")
+    facts = {
+        "parts": "end-7 orders spare parts for a washing machine.",
+        "hours": "The service desk answers until six in the evening.",
+        "fault": "The controller of end-7 reported ERR-7Q41-ZX twice this week.",
+    }
+    written = []
+    for text in facts.values():
+        fact = story.call("POST", "/v1/memory/facts", {"type": "acme.note", "content": {"text": text}})[1]
+        written.append({"id": fact["id"], "version": fact["version"]})
+    for mode, query, expected in (
+        ("keyword", "ERR-7Q41-ZX", "fault"),
+        ("semantic", "when can I call support?", "hours"),
+        ("both", "appliance parts", "parts"),
+    ):
+        body = {"mode": mode, "query": query, "type": "acme.note", "limit": 1, "after": written}
+        status, answer = story.call("POST", "/v1/memory/retrieve", body)
+        check(status == 200 and len(answer["results"]) == 1, f"{mode} finds a fact")
+        best = answer["results"][0]
+        show(f"retrieve {mode}: {query!r}", f"{best['fact']['content']['text']!r} ({best['score']:.4f})")
+        check(best["fact"]["content"]["text"] == facts[expected], f"{mode} finds the right fact")
+    turn = {"query": "appliance parts", "intents": [{"types": ["acme.note"], "mode": "both", "limit": 1}]}
+    block = story.call("POST", "/v1/memory/context", turn)[1]["message"]
+    say("  POST /context, the memory block for that turn:")
+    for line in block.splitlines():
+        say(f"    {line if len(line) <= 110 else line[:107] + '…'}")
+    check(block.startswith("<memory note="), "the block has the schema's shape")
+
+
+def _factbook_log(story: Story, command: str, *arguments: str) -> tuple[int, str]:
+    """Run `factbook log …` as a person would; its exit code and last line."""
+    service = ["--url", story.ready.url, "--token", story.token] if command == "export" else []
+    done = subprocess.run(
+        [sys.executable, "-m", "factbook_local.cli", "log", command, *arguments, *service],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    lines = (done.stdout or done.stderr).strip().splitlines() or [""]
+    return done.returncode, lines[0].replace(str(story.folder) + "/", "")
+
+
+def _tamper(story: Story) -> None:
+    table, client = story.ready.aws["tables"]["log"], story.ready.client("dynamodb")
+    where = {"pk": {"S": f"{TENANT}|order-1"}, "sk": {"N": "0"}}
+    item = client.get_item(TableName=table, Key=where)["Item"]
+    item["j"]["S"] = item["j"]["S"].replace("order three", "order nine")
+    client.put_item(TableName=table, Item=item)
+
+
+CHAPTERS: tuple[Callable[[Story], None], ...] = (tell_facts, tell_access, tell_log, tell_search)
+
+
+@contextlib.contextmanager
+def _embedding_server(folder: Path) -> Iterator[dict[str, str]]:
+    """A small embedding model on this machine; the settings that turn search by meaning on."""
+    ready = folder / "embedder-url"
+    command = [sys.executable, "-m", "factbook_local.embedder", "--ready-file", str(ready)]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
+        try:
+            deadline = time.monotonic() + EMBEDDER_SECONDS
+            while not (ready.exists() and ready.read_text()):
+                if process.poll() is not None or time.monotonic() > deadline:
+                    raise Broken("the embedding server did not start")
+                time.sleep(0.05)
+            yield {
+                "MEMORY_EMBEDDINGS": "openai-compat",
+                "MEMORY_EMBEDDINGS_URL": ready.read_text(),
+                "MEMORY_EMBEDDINGS_MODEL": "all-MiniLM-L6-v2",
+            }
+        finally:
+            process.terminate()
 
 
 def add_arguments(_: argparse.ArgumentParser) -> None:
@@ -141,7 +208,10 @@ def run(_: argparse.Namespace) -> int:
     started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="factbook-demo-") as folder:
         say("Starting Factbook on this machine …")
-        with running(Path(folder), tenants=[TENANT]) as ready:
+        with (
+            _embedding_server(Path(folder)) as search,
+            running(Path(folder), tenants=[TENANT], env=search) as ready,
+        ):
             say(f"Factbook serves at {ready.url} ({time.monotonic() - started:.1f} s)")
             try:
                 for tell in CHAPTERS:
