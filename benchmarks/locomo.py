@@ -13,6 +13,7 @@ import re
 import sys
 import tempfile
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -27,7 +28,8 @@ MODES = ("keyword", "semantic", "both")
 CATEGORIES = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop", 5: "adversarial"}
 TOP = 10
 BATCH = 100
-THREADS = 4
+THREADS = 2
+ATTEMPTS = 10
 INDEX_SECONDS = 900
 
 
@@ -126,8 +128,16 @@ class Service:
     def call(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
         headers = {"Authorization": f"Bearer {self._token}", "Content-Type": "application/json"}
         request = urllib.request.Request(self._url + path, json.dumps(body).encode(), headers)
-        with urllib.request.urlopen(request, timeout=60) as answer:
-            return json.load(answer)  # type: ignore[no-any-return]
+        for _ in range(ATTEMPTS):
+            try:
+                with urllib.request.urlopen(request, timeout=60) as answer:
+                    return json.load(answer)  # type: ignore[no-any-return]
+            except urllib.error.HTTPError as refusal:
+                with refusal:
+                    if refusal.code != 503:  # a busy machine's embedder misses its deadline now and then
+                        raise
+            time.sleep(1)
+        sys.exit(f"{path} stayed unavailable")
 
     def append(self, conversations: Sequence[Conversation]) -> dict[tuple[int, str], str]:
         """Log every turn; the turn id of each (conversation, log id)."""
@@ -187,10 +197,11 @@ class Service:
             "scope": conversation.scope,
             "limit": limit,
         }
-        answer = self.call("/v1/memory/retrieve", body)
-        if "degraded" in answer:
-            sys.exit(f"the service answered {answer['degraded']}: such figures would say nothing")
-        return list(answer["results"])
+        for _ in range(ATTEMPTS):
+            answer = self.call("/v1/memory/retrieve", body)
+            if "degraded" not in answer:
+                return list(answer["results"])
+        sys.exit(f"the service answered {answer['degraded']}: such figures would say nothing")
 
 
 def ask(

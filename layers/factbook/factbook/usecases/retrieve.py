@@ -124,7 +124,7 @@ def is_behind(
         for key, head in heads.items()
         if can_see(principal, head.fact)
     }
-    deadline, pause = time.monotonic() + WAIT_SECONDS, _FIRST_LOOK
+    started, slept, pause = time.monotonic(), 0.0, _FIRST_LOOK
     while True:
         entries = engine.index.lookup(principal.tenant, list(wanted))
         wanted = {
@@ -132,9 +132,10 @@ def is_behind(
             for key, version in wanted.items()
             if key not in entries or entries[key].version < version
         }
-        if not wanted or time.monotonic() + pause > deadline:
+        if not wanted or max(slept, time.monotonic() - started) + pause > WAIT_SECONDS:
             return bool(wanted)
         engine.sleep(pause)
+        slept += pause
         pause = min(2 * pause, _LONGEST_LOOK)
 
 

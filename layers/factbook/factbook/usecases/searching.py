@@ -128,10 +128,11 @@ class _Search(Generic[Record]):
         return ranked if least is None else [(key, score) for key, score in ranked if score >= least]
 
     def _read_next(self, ranked: Ranking, versions: dict[str, int]) -> None:
-        """Read back the next best records: as many as are missing, and half as many again."""
-        missing = self._asked.limit - len(self._survivors(ranked))
+        """Read back the best records: half as many again as are asked for, and then whatever one read can hold."""
+        limit = self._asked.limit
+        first = min(READ_AT_ONCE, limit + max(5, limit // 2))
         unread = [key for key, _ in ranked if key not in self._read]
-        batch = unread[: min(READ_AT_ONCE, missing + max(5, missing // 2))]
+        batch = unread[: READ_AT_ONCE if self._read else first]
         records = self._reader({key: versions[key] for key in batch}) if batch else {}
         self._read |= {key: records.get(key) for key in batch}
 

@@ -1,0 +1,343 @@
+"""The index follows the tables: faults, catching up, builds, repairs, and no order of events that brings a fact back."""
+
+import itertools
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.search_world import WordEmbedder, World, admin
+
+from factbook.domain.errors import SearchUnavailable
+from factbook.domain.searchable import index_version
+from factbook.embedding_ports import EmbeddingsUnavailable
+from factbook.search_ports import Refused
+from factbook.usecases import index_jobs, indexing
+from factbook.usecases.index_state import index_progress, index_state
+
+ADMIN = admin()
+
+
+@pytest.fixture
+def world(tmp_path):
+    made = World(tmp_path, embedder=WordEmbedder())
+    made.start()
+    return made
+
+
+def _state(world, head):
+    found = index_state(world.index, world.backlog, world.policies, head.fact)
+    return None if found is None else (found.state, found.problem)
+
+
+def test_facts_written_while_the_embedder_is_down_are_found_by_words_and_later_by_meaning(world):
+    world.embedder.down = True
+    head = world.write(ADMIN, "a kitten")
+
+    assert world.words(ADMIN, "kitten") == ["a kitten"]
+    assert _state(world, head) == ("pending", "embedding")
+    assert index_progress(world.jobs, world.backlog).waiting == 1
+
+    world.embedder.down = False
+    assert index_jobs.catch_up(world.ports) == 1
+    assert world.words(ADMIN, "feline", "semantic") == ["a kitten"]
+    assert _state(world, head) == ("indexed", None)
+    assert index_progress(world.jobs, world.backlog).waiting == 0
+
+
+def test_a_vector_of_another_size_is_never_kept_and_its_fact_waits_visibly(world):
+    world.embedder.broken = True
+    head = world.write(ADMIN, "a kitten")
+
+    assert _state(world, head) == ("pending", "embedding")
+    assert index_jobs.catch_up(world.ports) == 1
+    assert _state(world, head) == ("pending", "embedding")
+
+
+def test_one_text_the_embedder_refuses_does_not_hold_up_the_others(world):
+    world.embedder.refused = "poison"
+    heads = [world.write(ADMIN, text, deliver=False) for text in ("a kitten", "poison", "a feline")]
+
+    assert world.deliver(*heads) == set()
+    assert [_state(world, head)[0] for head in heads] == ["indexed", "pending", "indexed"]
+
+
+def test_an_index_that_is_down_holds_the_batch_back_and_catches_up_to_an_equal_state(world, monkeypatch):
+    heads = [world.write(ADMIN, f"tea {number}", deliver=False) for number in range(3)]
+
+    def down(*_, **__):
+        raise SearchUnavailable("down")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(world.index, "apply", down)
+        with pytest.raises(SearchUnavailable):
+            world.deliver(*heads)
+    assert world.words(ADMIN, "tea") == []
+    world.deliver(*heads)
+    assert sorted(world.words(ADMIN, "tea")) == ["tea 0", "tea 1", "tea 2"]
+
+
+def test_a_lost_index_is_not_made_up_by_a_write_but_built_again_whole(world):
+    heads = [world.write(ADMIN, f"tea {number}") for number in range(3)]
+    world.index.drop(world.index.indexes()[0].name)
+    world.restart()
+
+    with pytest.raises(SearchUnavailable):
+        world.deliver(heads[0])
+    assert world.index.indexes() == []
+    with pytest.raises(SearchUnavailable):
+        world.find(ADMIN, "tea")
+
+    world.start()
+    assert sorted(world.words(ADMIN, "tea", "both")) == ["tea 0", "tea 1", "tea 2"]
+    assert world.space.dimensions == world.embedder.dimensions
+
+
+def test_what_no_index_can_hold_goes_to_the_dead_letters_with_its_key_and_reason(world, monkeypatch):
+    apply = world.index.apply
+    monkeypatch.setattr(
+        world.index,
+        "apply",
+        lambda changes, index: [
+            Refused(changes[0], "mapping", retry=False),
+            *apply(changes[1:], index=index),
+        ],
+    )
+    poison, fine = (world.write(ADMIN, text, deliver=False) for text in ("poison", "fine"))
+
+    assert world.deliver(poison, fine) == set()
+    assert world.dead_letters.sent == [(f"t1|{poison.fact.id}", "mapping")]
+    assert _state(world, poison) == ("failed", "refused")
+    assert world.words(ADMIN, "fine") == ["fine"]
+
+
+def test_a_change_the_index_wants_later_is_the_only_one_tried_again(world, monkeypatch):
+    later, fine = (world.write(ADMIN, text, deliver=False) for text in ("later", "fine"))
+    apply = world.index.apply
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            world.index,
+            "apply",
+            lambda changes, index: [
+                Refused(changes[0], "busy", retry=True),
+                *apply(changes[1:], index=index),
+            ],
+        )
+        assert world.deliver(later, fine) == {("t1", later.fact.id)}
+    assert world.dead_letters.sent == []
+    world.deliver(later)
+    assert world.words(ADMIN, "later") == ["later"]
+
+
+def test_large_payloads_are_searchable_up_to_ten_megabytes_and_say_so_beyond(world):
+    small = world.write(ADMIN, {"text": "walrus " + "x " * 50_000})
+    assert small.fact.content_ref is not None
+    assert len(world.find(ADMIN, "walrus").facts) == 1
+
+    huge = replace(small, edition=2, fact=small.fact.model_copy(update={"size": 10 * 1024 * 1024 + 1}))
+    world.deliver(huge)
+    assert _state(world, huge) == ("failed", "too-large")
+
+    binary = world.write(ADMIN, {"text": "y" * 70_000})
+    world.blobs.bodies[binary.fact.content_ref] = b"\xff\xfe\x00"
+    world.deliver(binary)
+    assert _state(world, binary) == ("failed", "not-text")
+
+
+def test_facts_written_before_embeddings_were_turned_on_are_embedded_in_the_background(tmp_path):
+    world = World(tmp_path)
+    world.start()
+    for number in range(250):
+        world.write(ADMIN, f"a kitten {number}")
+    world.embedder = WordEmbedder()
+    world.restart()
+
+    job = index_jobs.run_jobs(world.ports, 60)
+    world.restart()
+
+    assert (job.phase, job.records, job.changed) == ("done", 250, 250)
+    assert len(world.find(ADMIN, "feline", "semantic", limit=100).facts) == 100
+    assert len(world.index.indexes()) == 1
+
+
+def test_a_new_model_is_built_beside_the_old_one_which_answers_until_the_swap(world):
+    for number in range(5):
+        world.write(ADMIN, f"a kitten {number}")
+    old = world.space
+    world.embedder = WordEmbedder("larger", dimensions=96)
+    world.restart()
+    job = index_jobs.run_jobs(world.ports, 0)
+    assert (job.phase, world.space) == ("settle", old)
+
+    written_meanwhile = world.write(ADMIN, "a feline")
+    assert world.words(ADMIN, "feline") == ["a feline"]
+
+    job = index_jobs.run_jobs(world.ports, 60)
+    world.restart()
+    assert job.phase == "done"
+    assert (world.space.model, world.space.dimensions) == ("larger", 96)
+    assert len(world.find(ADMIN, "feline", "semantic", limit=10).facts) == 6
+    index_jobs.catch_up(
+        world.ports
+    )  # the former model was not served any more for what was written meanwhile
+    assert _state(world, written_meanwhile) == ("indexed", None)
+    assert len(world.index.indexes()) == 1
+
+
+@pytest.mark.parametrize("crash_after", range(1, 8))
+def test_a_build_resumes_from_its_last_page_wherever_it_was_stopped(tmp_path, crash_after):
+    world = World(tmp_path)
+    world.start()
+    for number in range(250):
+        world.write(ADMIN, f"kitten {number}")
+    world.embedder = WordEmbedder()
+    world.restart()
+    steps = itertools.count(1)
+    keep = world.jobs.keep
+
+    class Crash(Exception):
+        pass
+
+    def keep_or_crash(job):
+        if next(steps) == crash_after:
+            raise Crash
+        return keep(job)
+
+    world.jobs.keep = keep_or_crash
+    with pytest.raises(Crash):
+        index_jobs.run_jobs(world.ports, 60)
+    world.jobs.keep = keep
+    world.restart()
+
+    assert index_jobs.run_jobs(world.ports, 60).phase == "done"
+    world.restart()
+    page = world.index.walk(limit=1000)
+    assert [(entry.live, entry.embedded) for entry in page.entries] == [(True, True)] * 250
+    assert len(world.index.indexes()) == 1
+
+
+def test_a_build_waits_for_an_embedder_that_is_down(tmp_path):
+    world = World(tmp_path, embedder=WordEmbedder())
+    world.embedder.down = True
+
+    with pytest.raises(EmbeddingsUnavailable):
+        world.start()
+    assert world.index.indexes() == []
+    world.embedder.down = False
+    world.start()
+    assert world.space is not None
+
+
+def test_a_repair_brings_what_is_missing_and_removes_what_is_gone(world):
+    kept = world.write(ADMIN, "tea kept")
+    world.write(ADMIN, "tea unheard", deliver=False)
+    changed = world.write(ADMIN, "tea changed")
+    world.supersede(changed, ADMIN, "coffee", deliver=False)
+    deleted = world.write(ADMIN, "tea deleted")
+    world.delete(deleted, ADMIN, deliver=False)
+    expired = world.write(ADMIN, "tea expired")
+    world.facts.remove("t1", expired.fact.id)
+
+    job = index_jobs.repair(world.ports, 60)
+
+    assert (job.kind, job.phase, job.changed) == ("repair", "done", 4)
+    entries = {entry.id: entry for entry in world.index.walk(limit=100).entries}
+    assert {key for key, entry in entries.items() if entry.live} == {
+        head.fact.id for head in world.facts._heads.values() if head.fact.current
+    }
+    assert entries[kept.fact.id].version == index_version(kept.fact, kept.edition)
+    assert index_jobs.repair(world.ports, 60).changed == 0
+
+
+def test_two_runners_of_one_job_do_not_undo_each_other(world):
+    first = index_jobs.repair(world.ports, 0)
+    second = index_jobs.repair(world.ports, 60)
+
+    assert (first.phase, second.phase) == ("facts", "done")
+    assert world.jobs.keep(replace(first, step=first.step + 1)) is False
+
+
+EVENTS = st.lists(st.sampled_from(["supersede", "delete", "expire", "verify"]), max_size=4)
+
+
+@settings(max_examples=25)
+@given(st.lists(EVENTS, min_size=1, max_size=3), st.randoms(use_true_random=False))
+def test_no_history_order_or_duplicate_brings_a_fact_back(tmp_path_factory, histories, chance):
+    world = World(tmp_path_factory.mktemp("world"))
+    world.start()
+    states = [state for history in histories for state in _live_through(world, history)]
+    deliveries = states + chance.choices(states, k=len(states))
+    chance.shuffle(deliveries)
+
+    for kind, head in deliveries:
+        _deliver(world, kind, head)
+        _assert_only_current_facts(world)
+    assert sorted(world.words(ADMIN, "tea", limit=100)) == sorted(_current(world))
+
+
+@pytest.mark.parametrize(
+    "history", [*itertools.product(["supersede", "delete", "verify"], repeat=2), ("expire",)]
+)
+def test_every_order_of_a_facts_events_ends_in_the_same_state(tmp_path, history):
+    world = World(tmp_path)
+    world.start()
+    states = _live_through(world, list(history))
+
+    for number, order in enumerate(itertools.permutations(states)):
+        name = world.index.create(None).name
+        world.index.activate(name)
+        for kind, head in order:
+            _deliver(world, kind, head)
+            _assert_only_current_facts(world)
+        assert sorted(world.words(ADMIN, "tea", limit=100)) == sorted(_current(world)), (number, order)
+        world.index.drop(name)
+
+
+def test_an_old_copy_of_the_index_shows_nothing_that_is_gone(tmp_path):
+    world = World(tmp_path)
+    world.start()
+    heads = [world.write(ADMIN, f"tea {number}") for number in range(6)]
+    world.delete(heads[0], ADMIN, deliver=False)
+    world.supersede(heads[1], ADMIN, "coffee", deliver=False)
+    world.facts.remove("t1", heads[2].fact.id)
+
+    assert sorted(world.words(ADMIN, "tea")) == ["tea 3", "tea 4", "tea 5"]
+    index_jobs.repair(world.ports, 60)
+    assert sorted(world.words(ADMIN, "tea coffee")) == ["coffee", "tea 3", "tea 4", "tea 5"]
+
+
+def _live_through(world, history):
+    """One fact's life; every state of its head as the stream tells it."""
+    head = world.write(ADMIN, "tea 1", deliver=False)
+    states = [("put", head)]
+    for number, event in enumerate(history, start=2):
+        if not head.fact.current:
+            break
+        if event == "supersede":
+            head = world.supersede(head, ADMIN, f"tea {number}", deliver=False)
+        elif event == "verify":
+            head = world.verify(head, ADMIN, deliver=False)
+        elif event == "delete":
+            head = world.delete(head, ADMIN, deliver=False)
+        else:
+            world.facts.remove("t1", head.fact.id)
+            return [*states, ("gone", head)]
+        states.append(("put", head))
+    return states
+
+
+def _deliver(world, kind, head):
+    if kind == "put":
+        world.deliver(head)
+    else:
+        indexing.forget(world.indexing, "t1", head.fact.id, index_version(head.fact, head.edition))
+
+
+def _current(world):
+    return [head.fact.content_text.strip('"') for head in world.facts._heads.values() if head.fact.current]
+
+
+def _assert_only_current_facts(world):
+    current = {head.fact.revision_id for head in world.facts._heads.values() if head.fact.current}
+    for fact, _ in world.find(ADMIN, "tea", limit=100).facts:
+        assert fact.revision_id in current

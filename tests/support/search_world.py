@@ -1,0 +1,264 @@
+"""A world to search in: the real index in a file, fakes for the stores, and an embedder that reads words as directions."""
+
+import hashlib
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from factbook.domain.policy import Policy
+from factbook.domain.principals import Principal
+from factbook.domain.searchable import content_words
+from factbook.embedding_ports import EmbeddingFailure, EmbeddingsUnavailable, Vector
+from factbook.index_ports import EntryPage, HeadPage, IndexJob, Troubled
+from factbook.log_ports import StoredEntry
+from factbook.ports import Head, Memory, Operation
+from factbook.search_ports import EmbeddingSpace, SearchIndex
+from factbook.usecases import facts, index_jobs, indexing, retrieve
+from factbook.usecases.embedding_spaces import Spaces
+from factbook.usecases.index_jobs import Jobs
+from factbook.usecases.indexing import Indexing
+from factbook.usecases.messages import Conversations
+from factbook.usecases.searching import Engine
+from factbook_search.english import english_tokenizer
+from factbook_search.sqlite_index import SqliteIndex
+from support.fakes import FakeBlobs, FakeClock, FakeFacts
+from support.principals import principal
+
+TOKENIZER = english_tokenizer()
+SYNONYMS = {"felin": "cat", "kitten": "cat"}
+"""By stem."""
+
+
+class WordEmbedder:
+    """Embedder: each word is a direction, synonyms share one. `down`, `broken`, `refused` make it fail as real ones do."""
+
+    def __init__(self, model: str = "words", dimensions: int = 64) -> None:
+        self.model = model
+        self.dimensions = dimensions
+        self.down = False
+        self.broken = False
+        self.refused = ""
+        self.calls = 0
+
+    def embed(
+        self, texts: Sequence[str], dimensions: int | None = None, *, model: str | None = None
+    ) -> list[Vector | EmbeddingFailure]:
+        self.calls += 1
+        if self.down:
+            raise EmbeddingsUnavailable("no answer")
+        return [self._embed(text, dimensions) for text in texts]
+
+    def _embed(self, text: str, dimensions: int | None) -> Vector | EmbeddingFailure:
+        if self.refused and self.refused in text:
+            return EmbeddingFailure("the endpoint refused the text")
+        if self.broken or dimensions not in (None, self.dimensions):
+            return EmbeddingFailure("the endpoint's vector has another size")
+        vector = [1e-3] * self.dimensions
+        for word in TOKENIZER.document(text):
+            digest = hashlib.sha256(SYNONYMS.get(word, word).encode()).digest()
+            vector[int.from_bytes(digest[:4], "big") % self.dimensions] += 1.0
+        length = math.hypot(*vector)
+        return tuple(value / length for value in vector)
+
+
+@dataclass
+class FakeBacklog:
+    noted: dict[tuple[str, str], Troubled] = field(default_factory=dict)
+
+    def note(self, troubled: Troubled) -> None:
+        self.noted[troubled.tenant, troubled.id] = troubled
+
+    def settle(self, tenant: str, record: str) -> None:
+        self.noted.pop((tenant, record), None)
+
+    def of(self, tenant: str, record: str) -> Troubled | None:
+        return self.noted.get((tenant, record))
+
+    def waiting(self, limit: int) -> list[Troubled]:
+        return [each for each in self.noted.values() if each.trouble == "embedding"][:limit]
+
+
+@dataclass
+class FakeDeadLetters:
+    sent: list[tuple[str, str]] = field(default_factory=list)
+
+    def send(self, key: str, reason: str) -> None:
+        self.sent.append((key, reason))
+
+
+@dataclass
+class FakePolicies:
+    policies: dict[str, Policy] = field(default_factory=dict)
+
+    def policy(self, tenant: str) -> Policy:
+        return self.policies.get(tenant, Policy())
+
+    def put_policy(self, tenant: str, policy: Policy) -> None:
+        self.policies[tenant] = policy
+
+
+@dataclass
+class FakeReader:
+    blobs: FakeBlobs
+
+    def read(self, ref: str) -> bytes | None:
+        return self.blobs.bodies.get(ref)
+
+
+@dataclass
+class FakeWalk:
+    """FactWalk over FakeFacts; a cursor is a position in id order."""
+
+    facts: FakeFacts
+
+    def heads(self, tenant: str | None, after: str | None, limit: int) -> HeadPage:
+        ids = sorted((owner, fact_id) for owner, fact_id in self.facts._heads if tenant in (None, owner))
+        start = int(after or 0)
+        page = ids[start : start + limit]
+        heads = [self.facts.heads(owner, [fact_id])[fact_id] for owner, fact_id in page]
+        return HeadPage(heads, str(start + limit) if start + limit < len(ids) else None)
+
+
+class FakeJobs:
+    """JobStore with the condition of the real one."""
+
+    def __init__(self) -> None:
+        self.kept: IndexJob | None = None
+
+    def job(self) -> IndexJob | None:
+        return self.kept
+
+    def keep(self, job: IndexJob) -> bool:
+        if job.step and (self.kept is None or self.kept.step != job.step - 1):
+            return False
+        self.kept = job
+        return True
+
+
+class NoEntries:
+    """EntrySource of an empty log."""
+
+    def several(self, tenant: str, places: Sequence[tuple[str, int]]) -> list[StoredEntry]:
+        return []
+
+    def walk(self, after: str | None, limit: int) -> EntryPage:
+        return EntryPage([], None)
+
+
+class World:
+    """Facts, their index and everything between; `deliver` is what the stream would do."""
+
+    def __init__(
+        self, folder: Path, *, embedder: WordEmbedder | None = None, index: SearchIndex | None = None
+    ) -> None:
+        self.index = index or SqliteIndex(folder / "index.sqlite")
+        self.embedder = embedder
+        self.clock = FakeClock()
+        self.facts = FakeFacts()
+        self.blobs = FakeBlobs()
+        self.memory = Memory(self.facts, self.blobs, self.clock, lambda: b"k" * 32)
+        self.policies = FakePolicies()
+        self.backlog = FakeBacklog()
+        self.dead_letters = FakeDeadLetters()
+        self.jobs = FakeJobs()
+        self.sleeps: list[float] = []
+        self._operations = 0
+        self.restart()
+
+    def restart(self) -> None:
+        """New processes: what they remembered is gone."""
+        spaces = None if self.embedder is None else Spaces(self.index, self.embedder)
+        self.indexing = Indexing(
+            self.index,
+            TOKENIZER,
+            FakeReader(self.blobs),
+            self.policies,
+            self.backlog,
+            self.dead_letters,
+            spaces,
+        )
+        self.engine = Engine(self.index, TOKENIZER, spaces, sleep=self.sleeps.append)
+
+    def start(self) -> None:
+        """Make the first index, as the first tick does."""
+        index_jobs.run_jobs(self.ports, 60)
+        self.restart()
+
+    @property
+    def ports(self) -> Jobs:
+        conversations: Any = Conversations(self.indexing, None, None)  # type: ignore[arg-type]
+        return Jobs(
+            self.indexing,
+            self.facts,
+            FakeWalk(self.facts),
+            self.jobs,
+            self.clock,
+            conversations,
+            NoEntries(),
+            sleep=self.sleeps.append,
+        )
+
+    @property
+    def space(self) -> EmbeddingSpace | None:
+        return next((info.space for info in self.index.indexes() if info.active), None)
+
+    def operation(self) -> Operation:
+        self._operations += 1
+        return Operation(f"{self._operations:032d}", "body")
+
+    def write(
+        self, who: Principal, content: Any, fact_type: str = "acme.note", *, deliver: bool = True, **said: Any
+    ) -> Head:
+        """A new fact; `said` are fields of a write, `scope` the scope's."""
+        from factbook.api.models import ScopeRequest, WriteFact
+
+        scope = ScopeRequest.model_validate(said.pop("scope", {})).resolve(who)
+        body = WriteFact.model_validate({"type": fact_type, "content": content, **said})
+        fact = facts.write_fact(
+            self.memory, who, self.operation(), fact_type, scope, body, body.sent(), body.key
+        )
+        self.clock.advance(milliseconds=10)
+        return self._changed(fact.id, who, deliver)
+
+    def supersede(
+        self, head: Head, who: Principal, content: Any, *, deliver: bool = True, **said: Any
+    ) -> Head:
+        from factbook.api.models import SupersedeFact
+
+        body = SupersedeFact.model_validate({"content": content, **said})
+        facts.supersede_fact(self.memory, who, self.operation(), head.fact.id, body, body.sent())
+        self.clock.advance(milliseconds=10)
+        return self._changed(head.fact.id, who, deliver)
+
+    def verify(self, head: Head, who: Principal, *, deliver: bool = True) -> Head:
+        facts.verify_fact(self.memory, who, self.operation(), head.fact.id, None)
+        self.clock.advance(milliseconds=10)
+        return self._changed(head.fact.id, who, deliver)
+
+    def delete(self, head: Head, who: Principal, *, deliver: bool = True) -> Head:
+        facts.delete_fact(self.memory, who, self.operation(), head.fact.id, None)
+        self.clock.advance(milliseconds=10)
+        return self._changed(head.fact.id, who, deliver)
+
+    def deliver(self, *heads: Head) -> set[tuple[str, str]]:
+        return indexing.index_heads(self.indexing, heads)
+
+    def find(self, who: Principal, text: str = "", mode: str = "keyword", **asked: Any) -> retrieve.Found:
+        question = retrieve.Question(mode, text, **asked)  # type: ignore[arg-type]
+        return retrieve.retrieve_facts(self.memory, self.engine, who, question)
+
+    def words(self, who: Principal, text: str = "", mode: str = "keyword", **asked: Any) -> list[str]:
+        """The words of the found facts, best first."""
+        return [content_words(fact.content_text) for fact, _ in self.find(who, text, mode, **asked).facts]
+
+    def _changed(self, fact_id: str, who: Principal, deliver: bool) -> Head:
+        head = self.facts.heads(who.tenant, [fact_id])[fact_id]
+        if deliver:
+            self.deliver(head)
+        return head
+
+
+def admin(tenant: str = "t1") -> Principal:
+    return principal(tenant, admin=True)
