@@ -168,11 +168,12 @@ def _change(
         head = memory.facts.head(principal.tenant, fact_id)
         if head is None or not can_see(principal, head.fact) or head.fact.expired(memory.clock.now()):
             raise FactNotFound(fact_id)
-        require_write(principal, head.fact.scope, fact_id)
-        if head.mark_of(short_digest(operation.key)) is not None:
-            return _first_answer(memory, head, operation)
-        if not _shown(memory, principal, head.fact):
+        replayed = head.mark_of(short_digest(operation.key)) is not None
+        if not replayed and not head.fact.current:
             raise FactNotFound(fact_id)
+        require_write(principal, head.fact.scope, fact_id)
+        if replayed:
+            return _first_answer(memory, head, operation)
         if only_users and principal.actor.kind != "user":
             raise PermissionDenied("Only a person may verify a fact. Use a user's token.", factId=fact_id)
         require_changeable(head.fact, expected)
