@@ -51,7 +51,11 @@ def test_only_what_searches_carries_the_search_layer(template: Template) -> None
         name for name, function in functions_of(template) if "factbook-SearchLayer" in function["Layers"]
     }
 
-    assert carrying == {"RetrieveFunction", "IndexFunction", "ReadFunction"}  # read: only for include=indexState
+    assert carrying == {
+        "RetrieveFunction",
+        "IndexFunction",
+        "ReadFunction",
+    }  # read: only for include=indexState
 
 
 def test_runtime_and_architecture_are_parameters(template: Template) -> None:
