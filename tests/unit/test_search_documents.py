@@ -108,3 +108,4 @@ def test_a_field_of_several_values_equals_each() -> None:
     assert evaluate(Range("revision", gte=3, lt=4), fields)
     assert not evaluate(Range("revision", gt=3), fields)
     assert not evaluate(Range("revision", lte=2), fields)
+    assert not evaluate(Range("revision", lte=2, lt=9), fields)

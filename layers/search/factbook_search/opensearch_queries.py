@@ -93,7 +93,7 @@ def query(rule: Filter) -> Body:
         case Missing(field):
             return {"bool": {"must_not": [{"exists": {"field": field}}]}}
         case Range():
-            bounds = {name: getattr(rule, name) for name in ("gte", "gt", "lte", "lt")}
+            bounds = {"gte": rule.lowest, "lte": rule.highest}
             given = {name: bound for name, bound in bounds.items() if bound is not None}
             return {"range": {rule.field: given}} if given else {"exists": {"field": rule.field}}
 

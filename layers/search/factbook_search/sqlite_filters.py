@@ -8,7 +8,6 @@ from factbook.domain.filters import AllOf, AnyOf, Equals, Filter, Missing, Not, 
 MANY = "subjects"
 """The one field with several values, stored as a JSON array."""
 _NEVER = "0"
-_BOUNDS = (("gte", ">="), ("gt", ">"), ("lte", "<="), ("lt", "<"))
 
 Condition = tuple[str, list[str | int]]
 
@@ -52,6 +51,6 @@ def _one_of(field: str, wanted: tuple[str | int, ...]) -> Condition:
 
 
 def _range(rule: Range) -> Condition:
-    bounds = [(sql, getattr(rule, name)) for name, sql in _BOUNDS if getattr(rule, name) is not None]
+    bounds = [(sql, bound) for sql, bound in ((">=", rule.lowest), ("<=", rule.highest)) if bound is not None]
     tests = "".join(f" AND d.{rule.field} {sql} ?" for sql, _ in bounds)
     return f"(d.{rule.field} IS NOT NULL{tests})", [bound for _, bound in bounds]

@@ -49,13 +49,25 @@ class Missing:
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """Numbers only; absent bounds do not bind."""
+    """Whole numbers only; absent bounds do not bind, and of two on one side the narrower does."""
 
     field: str
     gte: int | None = None
     gt: int | None = None
     lte: int | None = None
     lt: int | None = None
+
+    @property
+    def lowest(self) -> int | None:
+        return max(
+            (n for n in (self.gte, None if self.gt is None else self.gt + 1) if n is not None), default=None
+        )
+
+    @property
+    def highest(self) -> int | None:
+        return min(
+            (n for n in (self.lte, None if self.lt is None else self.lt - 1) if n is not None), default=None
+        )
 
 
 Filter = AllOf | AnyOf | Not | Equals | OneOf | Missing | Range
@@ -90,9 +102,5 @@ def values_of(fields: Fields, field: str) -> tuple[str | int, ...]:
 
 
 def _within(bounds: Range, value: int) -> bool:
-    return (
-        (bounds.gte is None or value >= bounds.gte)
-        and (bounds.gt is None or value > bounds.gt)
-        and (bounds.lte is None or value <= bounds.lte)
-        and (bounds.lt is None or value < bounds.lt)
-    )
+    lowest, highest = bounds.lowest, bounds.highest
+    return (lowest is None or value >= lowest) and (highest is None or value <= highest)
