@@ -99,7 +99,16 @@ def test_the_proofs_of_the_vectors_are_made_and_hold():
 
 def test_the_root_of_eight_known_leaves_is_that_of_the_vector():
     # the eight leaves every RFC 6962 implementation is tried on
-    leaves = ["", "00", "10", "2021", "3031", "40414243", "5051525354555657", "606162636465666768696a6b6c6d6e6f"]
+    leaves = [
+        "",
+        "00",
+        "10",
+        "2021",
+        "3031",
+        "40414243",
+        "5051525354555657",
+        "606162636465666768696a6b6c6d6e6f",
+    ]
     hashes = [merkle.leaf_hash(bytes.fromhex(leaf)) for leaf in leaves]
     assert merkle.root_of(read(hashes), 8).hex() == VECTORS["merkle_rfc6962_root8"]
     assert hashlib.sha256(b"").digest() == merkle.Edge().root()

@@ -70,7 +70,8 @@ def _cancelled(error: ClientError) -> Exception:
         known = _by_code(str(reason.get("Code")))
         if known is not None:
             return known
-    return error
+    unknown: Exception = error
+    return unknown
 
 
 def _by_code(code: str) -> Exception | None:
