@@ -52,7 +52,7 @@ class Services:
     def __init__(self, settings: Settings, clock: Clock | None = None, client: Any = None) -> None:
         self.settings = settings
         self.clock = clock or SystemClock()
-        self._client = client or make_client
+        self._client = cache(client or make_client)  # a client is slow to make, and shared by every port
 
     @cached_property
     def access(self) -> DynamoAccess:

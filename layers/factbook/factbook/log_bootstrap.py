@@ -1,7 +1,7 @@
 """The composition root of the log: what needs cryptography, KMS or the bucket is imported at first use."""
 
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +29,7 @@ class LogServices:
 
     def __init__(self, settings: "Settings", client: Any, clock: "LogClock | None" = None) -> None:
         self._settings = settings
-        self._client = client
+        self._client = cache(client)
         self.clock: LogClock = clock or SystemLogClock()
 
     @cached_property

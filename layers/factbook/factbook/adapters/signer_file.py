@@ -1,15 +1,9 @@
 """Checkpoints signed by a key in a file, for a service without KMS."""
 
-import os
 from pathlib import Path
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from cryptography.hazmat.primitives.serialization import (
-    Encoding,
-    NoEncryption,
-    PrivateFormat,
-    load_pem_private_key,
-)
+from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from ..domain.notes import NoteKey
 
@@ -30,19 +24,3 @@ class FileSigner:
 
     def sign(self, text: bytes) -> bytes:
         return self._private.sign(text)
-
-
-def ensure_key_file(path: Path) -> None:
-    """Make a key at `path`, readable by its owner only, unless one is there."""
-    pem = Ed25519PrivateKey.generate().private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-    fresh = path.with_name(f".{path.name}.{os.getpid()}")
-    with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-        file.write(pem)
-        file.flush()
-        os.fsync(file.fileno())
-    try:
-        path.hardlink_to(fresh)  # fails when another process was first, and never shows half a key
-    except FileExistsError:
-        pass
-    finally:
-        fresh.unlink()

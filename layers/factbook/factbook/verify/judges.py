@@ -178,7 +178,9 @@ class _File:
         if self.section is None:
             return
         if self.section.chain.sequence < 0 and self.section.anchored < 0:
-            raise Tampered("a run without entries is listed", run=self.section.chain.run)
+            raise Tampered(
+                "it is missing, and every other entry of its run", run=self.section.chain.run, sequence=0
+            )
         self.verdict.newer += self.section.chain.sequence - self.section.anchored
 
     def end(self, counts: Any) -> None:

@@ -1,0 +1,202 @@
+"""Attacks on the tables behind the service's back, each judged from a fresh export with the public key alone."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.emulators import Aws
+from support.logs import House
+
+from factbook.adapters.dynamodb.client import from_item, to_item
+from factbook.adapters.dynamodb.keys import key
+from factbook.canonical import log_canonical
+from factbook.domain.chain import LogId, nonce_for, text_hash
+
+LENGTH = 6
+Attack = Callable[["Intruder"], None]
+
+
+class Intruder:
+    """Holds the tables' keys, and writes past the service."""
+
+    def __init__(self, house: House) -> None:
+        self.house = house
+        self.client = house.client("dynamodb")
+        self.table = house.settings.log_table
+
+    def where(self, run: str, sequence: int) -> dict[str, Any]:
+        return to_item({"pk": key(self.house.tenant, run), "sk": sequence})
+
+    def item(self, run: str, sequence: int) -> dict[str, Any]:
+        return from_item(self.client.get_item(TableName=self.table, Key=self.where(run, sequence))["Item"])
+
+    def put(self, item: dict[str, Any]) -> None:
+        self.client.put_item(TableName=self.table, Item=to_item(item))
+
+    def delete(self, run: str, *sequences: int) -> None:
+        for sequence in sequences:
+            self.client.delete_item(TableName=self.table, Key=self.where(run, sequence))
+
+    def forget(self, *partition: str) -> int:
+        """Delete a partition of the access table; how many items it had."""
+        table = self.house.settings.access_table
+        items = self.house.partition(table, *partition)
+        for item in items:
+            self.client.delete_item(TableName=table, Key={"pk": item["pk"], "sk": item["sk"]})
+        return len(items)
+
+    def rewrite(self, run: str, start: int, change: Callable[[dict[str, Any]], Any]) -> None:
+        """Entries from `start` on, changed and chained anew with hashes that hold."""
+        before = self.item(run, start - 1)["h"] if start else "sha256:" + "0" * 64
+        for sequence in range(start, LENGTH):
+            item = self.item(run, sequence)
+            entry = json.loads(item["j"])
+            change(entry)
+            entry["prevHash"] = before
+            text = log_canonical(entry)
+            before = text_hash(text)
+            self.put(item | {"j": text, "h": before})
+
+
+def edit_payload(intruder: Intruder) -> None:
+    item = intruder.item("r1", 2)
+    intruder.put(item | {"j": item["j"].replace('"step":2', '"step":9')})
+
+
+def edit_metadata(intruder: Intruder) -> None:
+    item = intruder.item("r1", 2)
+    intruder.put(item | {"j": item["j"].replace('"kind":"tool-call"', '"kind":"tool-result"')})
+
+
+def edit_cause(intruder: Intruder) -> None:
+    intruder.put(intruder.item("r1", 2) | {"cause": "r1:0:0123456789abcdef"})
+
+
+def delete_middle(intruder: Intruder) -> None:
+    intruder.delete("r1", 2)
+
+
+def cut_tail(intruder: Intruder) -> None:
+    intruder.delete("r1", 4, 5)
+
+
+def empty_run(intruder: Intruder) -> None:
+    intruder.delete("r1", *range(LENGTH))
+
+
+def drop_run(intruder: Intruder) -> None:
+    """Entries, and everything that says the run was there but the leaves themselves."""
+    empty_run(intruder)
+    assert intruder.forget("head", intruder.house.tenant, "r1") == 2
+
+
+def rewrite_run(intruder: Intruder) -> None:
+    intruder.rewrite("r1", 0, lambda entry: entry.update(actor="user:nobody"))
+
+
+def rewrite_last(intruder: Intruder) -> None:
+    intruder.rewrite("r1", LENGTH - 1, lambda entry: entry.update(payload={"step": 99}))
+
+
+# the attack, the entry to name, whether one run's own file is enough to see it
+ATTACKS: list[tuple[Attack, int, bool]] = [
+    (edit_payload, 2, True),
+    (edit_metadata, 2, True),
+    (edit_cause, 2, True),
+    (delete_middle, 2, True),
+    (cut_tail, 4, True),
+    (empty_run, 0, True),
+    (drop_run, 0, False),
+    (rewrite_run, 2, True),  # the first entry a leaf commits to
+    (rewrite_last, 5, True),
+]
+BY_NAME = [pytest.param(*attack, id=attack[0].__name__) for attack in ATTACKS]
+
+
+@pytest.fixture
+def house(moto: Aws, tmp_path: Path) -> House:
+    """Two runs, the first in three appends with a checkpoint in between: its file holds a middle leaf and a last one."""
+    house = House(moto, tmp_path)
+    first = house.append("r1", {"step": 0}, {"step": 1}, scope={"projectId": "p"})
+    house.append("r1", {"step": 2}, causedByLogId=first[0]["id"])
+    house.checkpoint()
+    house.append("r1", *({"step": step} for step in range(3, LENGTH)))
+    house.append("r2", *({"step": step} for step in range(LENGTH)))
+    house.checkpoint()
+    return house
+
+
+def test_an_untouched_log_holds(house: House) -> None:
+    verdict = house.audit()
+    assert (verdict.code, verdict.why, verdict.entries, verdict.runs) == (0, "", 2 * LENGTH, 2)
+    assert [house.verify(run).code for run in ("r1", "r2")] == [0, 0]
+
+
+@pytest.mark.parametrize(("attack", "sequence", "alone"), BY_NAME)
+def test_an_attack_is_caught_and_the_entry_named(
+    house: House, attack: Attack, sequence: int, alone: bool
+) -> None:
+    attack(Intruder(house))
+    verdict = house.audit()
+    assert (verdict.code, verdict.run, verdict.sequence) == (1, "r1", sequence), verdict
+    if alone:
+        verdict = house.verify("r1")
+        assert (verdict.code, verdict.run, verdict.sequence) == (1, "r1", sequence), verdict
+    assert house.verify("r2").code == 0
+
+
+def launder(intruder: Intruder) -> None:
+    """With the signing key, too: chain anew what is left, forget the tree and every note, and have it all signed again."""
+    house = intruder.house
+    left = [from_item(item) for item in house.partition(intruder.table, house.tenant, "r1")]
+    intruder.delete("r1", *(item["sk"] for item in left))
+    before = "sha256:" + "0" * 64
+    for sequence, item in enumerate(left):
+        entry = json.loads(item["j"])
+        log_id = LogId("r1", sequence, nonce_for(entry["id"].rpartition(":")[2][:16], item.get("cause")))
+        text = log_canonical(entry | {"id": str(log_id), "sequence": sequence, "prevHash": before})
+        before = text_hash(text)
+        intruder.put(item | {"sk": sequence, "j": text, "h": before})
+    for partition in (("tree",), ("leaf", "0"), ("note",)):
+        intruder.forget(partition[0], house.tenant, *partition[1:])
+    for run in ("r1", "r2"):
+        intruder.forget("head", house.tenant, run)
+    s3, bucket = house.client("s3"), house.settings.checkpoints_bucket
+    for item in s3.list_objects_v2(Bucket=bucket, Prefix=house.tenant)["Contents"]:
+        s3.delete_object(Bucket=bucket, Key=item["Key"])
+    house.checkpoint()
+
+
+@pytest.mark.parametrize(("attack", "sequence", "alone"), BY_NAME)
+def test_a_thief_of_the_signing_key_is_caught_by_whoever_kept_a_checkpoint(
+    house: House, attack: Attack, sequence: int, alone: bool
+) -> None:
+    kept = house.admin.call("GET", "/v1/memory/checkpoints/latest").json["note"]
+    assert house.audit(pinned=kept).code == 0
+    intruder = Intruder(house)
+    attack(intruder)
+    launder(intruder)
+    assert house.audit().code == 0, "the thief's history is sound in itself"
+    verdict = house.audit(pinned=kept)
+    assert verdict.code == 1, verdict
+    assert "pinned" in verdict.why
+    assert house.verify("r2", pinned=kept).code != 0
+
+
+def test_a_reader_is_told_that_an_entry_was_changed_and_gets_none_of_it(house: House) -> None:
+    edit_payload(Intruder(house))
+    reply = house.admin.call("GET", "/v1/memory/runs/r1/log")
+    assert (reply.status, reply.code, reply.json["error"]["details"]) == (409, "log-changed", {"sequence": 2})
+    verified = house.admin.call("GET", "/v1/memory/runs/r1/log/verify").json
+    assert (verified["holds"], verified["finding"]["sequence"]) == (False, 2)
+
+
+def test_a_run_that_contradicts_its_leaf_gets_no_further_leaf(house: House) -> None:
+    size = house.checkpoint()["size"]
+    rewrite_last(Intruder(house))
+    Intruder(house).put(Intruder(house).item("r1", LENGTH - 1) | {"sk": LENGTH})
+    assert house.checkpoint()["size"] == size
+    verdict = house.audit()
+    assert (verdict.code, verdict.run, verdict.sequence) == (1, "r1", LENGTH - 1)
