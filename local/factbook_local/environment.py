@@ -12,7 +12,7 @@ _PASSED_ON = (
     "MEMORY_",
     "KINDGI_MEMORY_",
     "OPENSEARCH_",
-    "FACTBOOK_",
+    "FACTBOOK_BUILD",
     "POWERTOOLS_",
     "OIDC_",
     "AWS_LAMBDA_LOG_LEVEL",

@@ -87,7 +87,9 @@ class Gateway:
             return _own(413)
         # A function runs to its own end, whether or not anyone still waits for it.
         running = asyncio.ensure_future(
-            self._pools[selected.route.function].invoke(payload, wait=INTEGRATION_SECONDS)
+            self._pools[selected.route.function].invoke(
+                payload, trace=event["headers"]["x-amzn-trace-id"], wait=INTEGRATION_SECONDS
+            )
         )
         self._running.add(running)
         running.add_done_callback(self._running.discard)

@@ -2,6 +2,7 @@
 
 import base64
 import json
+import secrets
 import time
 import urllib.parse
 from dataclasses import dataclass
@@ -101,7 +102,9 @@ def _joined_headers(request: Request) -> tuple[dict[str, str], list[str]]:
         else:
             headers[name] = f"{headers[name]},{value}" if name in headers else value
     where = urllib.parse.urlsplit(request.url)
-    headers.setdefault("x-forwarded-for", request.source)
+    forwarded = headers.get("x-forwarded-for")
+    headers["x-forwarded-for"] = f"{forwarded}, {request.source}" if forwarded else request.source
+    headers.setdefault("x-amzn-trace-id", f"Root=1-{int(time.time()):08x}-{secrets.token_hex(12)}")
     headers.setdefault("x-forwarded-port", str(where.port))
     headers.setdefault("x-forwarded-proto", where.scheme)
     return headers, cookies

@@ -70,6 +70,7 @@ class DataPlane:
         self.journal = state.Journal()
         self.saves: dict[str, Any] = {"count": 0, "longestSeconds": 0.0, "cutSeconds": 0.0, "failed": 0}
         self._saving = asyncio.Lock()
+        self._unsaved = ""
         self._watch()
 
     def _watch(self) -> None:
@@ -215,6 +216,7 @@ class DataPlane:
             except Exception as error:  # noqa: BLE001 - a full disk must not end the service
                 self._failed(cut, error)
                 return
+            self._unsaved = ""
             self.saves["count"] += 1
             self.saves["cutSeconds"] = max(self.saves["cutSeconds"], taken - began)
             self.saves["longestSeconds"] = max(self.saves["longestSeconds"], time.perf_counter() - began)
@@ -222,7 +224,9 @@ class DataPlane:
     def _failed(self, cut: Cut, error: Exception) -> None:
         self.journal.put_back(cut)
         self.saves["failed"] += 1
-        print(f"factbook: the state could not be saved: {error}", file=sys.stderr, flush=True)
+        if self._unsaved != str(error):  # once for each reason, not twice a second
+            self._unsaved = str(error)
+            print(f"factbook: the state cannot be saved: {error}", file=sys.stderr, flush=True)
 
     async def keep_saving(self) -> None:
         while True:

@@ -7,6 +7,7 @@ a transaction. This module and `emulator.py` know ministack's insides; its versi
 """
 
 import json
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -16,6 +17,8 @@ from ministack.services import dynamodb, kms, s3, sqs
 
 from factbook_local.dataplane.store import Cut, ItemKey, ObjectKey, Store
 
+LARGEST_KEPT = 900_000_000
+"""Bytes of one object with all its versions; SQLite holds no larger value."""
 _DROPPED = {"items", dynamodb._INDEX_MEMBERS}
 
 
@@ -54,7 +57,11 @@ class Journal:
         for account, bucket in self.buckets:
             self.objects.update(_object_keys(account, bucket))
         for object_key in self.objects:
-            cut.objects[object_key] = _stored_object(object_key)
+            stored = _stored_object(object_key)
+            if stored is None or len(stored[1]) <= LARGEST_KEPT:
+                cut.objects[object_key] = stored
+            else:
+                print(f"factbook: {object_key[1]}/{object_key[2]} is too large to be kept", file=sys.stderr)
         self.clear()
         return cut
 
