@@ -71,10 +71,10 @@ WITH found(term, doc, tf) AS MATERIALIZED (
 whole(n, average) AS MATERIALIZED (SELECT count(*), avg(length) FROM docs_{k} WHERE live = 1 AND length > 0),
 weight(term, idf) AS MATERIALIZED (
   SELECT term, ln(1 + ((SELECT n FROM whole) - count(*) + 0.5) / (count(*) + 0.5)) FROM found GROUP BY term),
-scored(doc, score) AS (
+scored(doc, score) AS MATERIALIZED (
   SELECT doc, sum(idf * ({k1} + 1) * tf / (tf + {k1} * (1 - {b} + {b} * l.length / (SELECT average FROM whole))))
-  FROM found JOIN weight USING (term) JOIN docs_{k} l ON l.rowid = doc GROUP BY doc)
-SELECT d.id, max(score), d.chunk, d.version FROM scored JOIN docs_{k} d ON d.rowid = doc
+  FROM weight CROSS JOIN found USING (term) CROSS JOIN docs_{k} l ON l.rowid = doc GROUP BY doc)
+SELECT d.id, max(score), d.chunk, d.version FROM scored CROSS JOIN docs_{k} d ON d.rowid = doc
 WHERE {condition} GROUP BY d.id ORDER BY 2 DESC, d.id LIMIT :limit
 """
 _NEAREST = """
