@@ -56,7 +56,7 @@ def drop_all(index: SearchIndex) -> None:
 
 
 class TestOpenSearchIndexWithLucene(SearchIndexContract):
-    crowd = 50_000
+    crowd = int(os.environ.get("SEARCH_CROWD", "4000"))
 
     @pytest.fixture(autouse=True)
     def _index(self, lucene_index: OpenSearchIndex) -> None:
