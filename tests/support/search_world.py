@@ -1,14 +1,19 @@
 """A world to search in: the real index in a file, fakes for the stores, and an embedder that reads words as directions."""
 
 import hashlib
+import json
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from factbook.adapters.aes_gcm import AesGcm
+from factbook.domain.entries import LogEntry
 from factbook.domain.policy import Policy
 from factbook.domain.principals import Principal
+from factbook.domain.runs import later_micros
+from factbook.domain.scope import Scope
 from factbook.domain.searchable import content_words
 from factbook.embedding_ports import EmbeddingFailure, EmbeddingsUnavailable, Vector
 from factbook.index_ports import EntryPage, HeadPage, IndexJob, Troubled
@@ -19,11 +24,16 @@ from factbook.usecases import facts, index_jobs, indexing, retrieve
 from factbook.usecases.embedding_spaces import Spaces
 from factbook.usecases.index_jobs import Jobs
 from factbook.usecases.indexing import Indexing
-from factbook.usecases.messages import Conversations
+from factbook.usecases.log import Log, Request, append_entries
+from factbook.usecases.messages import Conversations, index_messages
+from factbook.usecases.recall import Recall, recall_messages
+from factbook.usecases.sealing import Vault
 from factbook.usecases.searching import Engine
 from factbook_search.english import english_tokenizer
 from factbook_search.sqlite_index import SqliteIndex
 from support.fakes import FakeBlobs, FakeClock, FakeFacts
+from support.log_fakes import FakeKeys, FakeLog, FakeWrapper
+from support.logs import StandingClock
 from support.principals import principal
 
 TOKENIZER = english_tokenizer()
@@ -137,14 +147,27 @@ class FakeJobs:
         return True
 
 
-class NoEntries:
-    """EntrySource of an empty log."""
+@dataclass
+class FakeEntries:
+    """EntrySource over FakeLog, with what an entry's text says of thread and time; a cursor is a position."""
+
+    log: FakeLog
 
     def several(self, tenant: str, places: Sequence[tuple[str, int]]) -> list[StoredEntry]:
-        return []
+        assert len(places) <= 100
+        found = (self.log.entry(tenant, run, sequence) for run, sequence in places)
+        return [indexed(entry) for entry in found if entry is not None]
 
     def walk(self, after: str | None, limit: int) -> EntryPage:
-        return EntryPage([], None)
+        start = int(after or 0)
+        stored = [indexed(entry) for _, entry in sorted(self.log._entries.items())]
+        page = stored[start : start + limit]
+        return EntryPage(page, str(start + limit) if start + limit < len(stored) else None)
+
+
+def indexed(entry: StoredEntry) -> StoredEntry:
+    fields = json.loads(entry.text)
+    return replace(entry, thread=fields["scope"].get("threadId"), timestamp=fields["timestamp"])
 
 
 class World:
@@ -163,6 +186,11 @@ class World:
         self.backlog = FakeBacklog()
         self.dead_letters = FakeDeadLetters()
         self.jobs = FakeJobs()
+        self.log = FakeLog()
+        self.keys = FakeKeys()
+        self.entries = FakeEntries(self.log)
+        self.wrapper = FakeWrapper()
+        self.log_clock = StandingClock()
         self.sleeps: list[float] = []
         self._operations = 0
         self.restart()
@@ -180,6 +208,9 @@ class World:
             spaces,
         )
         self.engine = Engine(self.index, TOKENIZER, spaces, sleep=self.sleeps.append)
+        self.vault = Vault(self.keys, self.wrapper, AesGcm())
+        self.conversations = Conversations(self.indexing, self.log, self.vault)
+        self.recall = Recall(self.engine, self.log, self.entries, self.vault)
 
     def start(self) -> None:
         """Make the first index, as the first tick does."""
@@ -188,15 +219,14 @@ class World:
 
     @property
     def ports(self) -> Jobs:
-        conversations: Any = Conversations(self.indexing, None, None)  # type: ignore[arg-type]
         return Jobs(
             self.indexing,
             self.facts,
             FakeWalk(self.facts),
             self.jobs,
             self.clock,
-            conversations,
-            NoEntries(),
+            self.conversations,
+            self.entries,
             sleep=self.sleeps.append,
         )
 
@@ -241,6 +271,37 @@ class World:
         facts.delete_fact(self.memory, who, self.operation(), head.fact.id, None)
         self.clock.advance(milliseconds=10)
         return self._changed(head.fact.id, who, deliver)
+
+    def say(
+        self,
+        who: Principal,
+        run: str,
+        *said: tuple[str, str],
+        scope: dict[str, str] | None = None,
+        deliver: bool = True,
+    ) -> list[LogEntry]:
+        """Append messages (speaker, words) to a run; the stream hears of them at once."""
+        wanted = Scope.model_validate({"tenantId": who.tenant, **(scope or {})})
+        requests = [
+            Request("user-message", {"text": words}, speaker, scope=wanted) for speaker, words in said
+        ]
+        log = Log(self.log, self.vault, self.log_clock)
+        entries = append_entries(log, who, run, requests)
+        self.log_clock.instant = later_micros("", entries[-1].timestamp)
+        if deliver:
+            self.hear(*entries)
+        return entries
+
+    def hear(self, *entries: LogEntry) -> set[tuple[str, str]]:
+        stored = self.entries.several(
+            entries[0].scope.tenant_id, [(each.run_id, each.sequence) for each in entries]
+        )
+        return index_messages(self.conversations, stored)
+
+    def recalled(self, who: Principal, text: str, mode: str = "keyword", **asked: Any) -> list[str]:
+        question = retrieve.Question(mode, text, **asked)  # type: ignore[arg-type]
+        found, _ = recall_messages(self.recall, who, question)
+        return [each.entry.payload["text"] for each in found]
 
     def deliver(self, *heads: Head) -> set[tuple[str, str]]:
         return indexing.index_heads(self.indexing, heads)

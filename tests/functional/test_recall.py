@@ -1,0 +1,125 @@
+"""Recall of conversations: what was said is found with what was said around it, by those who may read it."""
+
+import pytest
+from support.principals import principal
+from support.search_world import WordEmbedder, World, admin
+
+from factbook.domain.errors import BadInput
+from factbook.domain.scope import Scope
+from factbook.domain.sealing import key_name
+from factbook.usecases import index_jobs
+from factbook.usecases.recall import recall_messages
+from factbook.usecases.retrieve import Question
+
+ADMIN = admin()
+TALK = {"projectId": "x", "threadId": "talk"}
+
+
+@pytest.fixture
+def world(tmp_path):
+    made = World(tmp_path, embedder=WordEmbedder())
+    made.start()
+    return made
+
+
+def test_an_answer_is_found_by_the_words_of_its_question(world):
+    world.say(
+        ADMIN,
+        "r1",
+        ("ana", "Where is the Lisbon office?"),
+        ("bot", "On the hill, near the castle."),
+        scope=TALK,
+    )
+    world.say(ADMIN, "r2", ("ana", "Thanks"), scope=TALK)
+
+    assert world.recalled(ADMIN, "castle")[0] == "On the hill, near the castle."
+    assert set(world.recalled(ADMIN, "Lisbon office", limit=2)) == {
+        "Where is the Lisbon office?",
+        "On the hill, near the castle.",
+    }
+
+
+@pytest.mark.parametrize("mode", ["keyword", "semantic", "both"])
+def test_a_message_comes_with_those_before_and_after_it_across_runs(world, mode):
+    world.say(ADMIN, "r1", ("ana", "one apple"), ("bot", "two pears"), scope=TALK)
+    world.say(ADMIN, "r2", ("ana", "three plums"), scope=TALK)
+
+    found, degraded = recall_messages(world.recall, ADMIN, Question(mode, "pears", limit=1))
+
+    assert degraded is None
+    assert [each.payload["text"] for each in (found[0].before, found[0].entry, found[0].after)] == [
+        "one apple",
+        "two pears",
+        "three plums",
+    ]
+
+
+def test_a_speaker_is_found_by_name(world):
+    world.say(ADMIN, "r1", ("user:caroline", "I went hiking"), ("user:mel", "I stayed home"), scope=TALK)
+
+    assert world.recalled(ADMIN, "what did Caroline do", limit=1) == ["I went hiking"]
+
+
+def test_messages_are_found_by_their_readers_only(world):
+    world.say(ADMIN, "r1", ("ana", "apples in x"), scope=TALK)
+    world.say(ADMIN, "r2", ("ana", "apples of ann"), scope={"userId": "ann"})
+    world.say(admin("t2"), "r1", ("ana", "apples elsewhere"), scope=TALK)
+
+    assert set(world.recalled(principal("t1", "bob", writes=["x"]), "apples")) == {"apples in x"}
+    assert set(world.recalled(principal("t1", "bob", reads=["x"]), "apples")) == set()
+    assert set(world.recalled(principal("t1", "ann"), "apples")) == {"apples of ann"}
+    assert set(world.recalled(ADMIN, "apples", scope={"projectId": "x"})) == {"apples in x"}
+
+
+def test_erased_words_are_not_recalled_even_before_the_index_hears_of_it(world):
+    world.say(ADMIN, "r1", ("ana", "apples"), scope=TALK)
+    name = key_name(Scope.model_validate({"tenantId": "t1", **TALK}))
+    world.vault.destroy("t1", name, "2026-01-02T00:00:00.000Z")
+
+    assert world.recalled(ADMIN, "apples") == []
+
+
+def test_facts_and_messages_do_not_show_up_among_each_other(world):
+    world.write(ADMIN, "apples as a fact")
+    world.say(ADMIN, "r1", ("ana", "apples in a talk"), scope=TALK)
+
+    assert world.words(ADMIN, "apples") == ["apples as a fact"]
+    assert world.recalled(ADMIN, "apples") == ["apples in a talk"]
+
+
+def test_a_rebuild_finds_every_message_again_in_the_same_order(world):
+    for number in range(130):
+        world.say(ADMIN, f"r{number % 7}", ("ana", f"apples and {number} pears"), scope=TALK)
+    before = world.recalled(ADMIN, "apples 77", "both", limit=100)
+
+    index_jobs.rebuild(world.ports, 60)
+    world.restart()
+
+    assert len(before) == 100
+    assert world.recalled(ADMIN, "apples 77", "both", limit=100) == before
+
+
+def test_messages_said_while_the_embedder_is_down_are_caught_up_with(world):
+    world.embedder.down = True
+    world.say(ADMIN, "r1", ("ana", "a kitten"), scope=TALK)
+    assert world.recalled(ADMIN, "kitten") == ["a kitten"]
+
+    world.embedder.down = False
+    index_jobs.catch_up(world.ports)
+    assert world.recalled(ADMIN, "feline", "semantic") == ["a kitten"]
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        Question("list"),
+        Question("keyword", "x", trust=("verified",)),
+        Question("keyword", "x", subjects=("user:a",)),
+        Question("keyword", "x", valid_at="2026-01-01T00:00:00.000Z"),
+        Question("keyword", "x", after=(("f", 1),)),
+        Question("keyword", "x", types=("acme.note",)),
+    ],
+)
+def test_filters_that_messages_do_not_have_are_refused_rather_than_ignored(world, asked):
+    with pytest.raises(BadInput):
+        recall_messages(world.recall, ADMIN, asked)
