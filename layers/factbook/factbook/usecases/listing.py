@@ -7,6 +7,7 @@ whatever the tenant holds; when those run out first, the page is short and says 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import cache
 
 from ..domain.access import can_see, listing_plan
 from ..domain.facts import Fact
@@ -106,19 +107,24 @@ def _candidates(
     found: dict[str, Row] = {}
     budget = ROWS
     batch, each = sources, min(limit, 2 * limit // max(1, len(sources))) + 1
-    with ThreadPoolExecutor(max_workers=min(_THREADS, max(1, len(sources)))) as pool:
-        while batch and budget >= len(batch):
-            each = min(each, budget // len(batch))
-            budget -= each * len(batch)
-            for rows in pool.map(_reader(memory, principal.tenant, each), batch):
-                # By order: a fact closed between two reads is in an open and in a closed partition.
-                found |= {row.order: row for row in rows if _keeps(query, row, now)}
-            batch, each = _behind(sources, found, limit), 2 * each
+    while batch and budget >= len(batch):
+        each = min(each, budget // len(batch))
+        budget -= each * len(batch)
+        for rows in _pool().map(_reader(memory, principal.tenant, each), batch):
+            # By order: a fact closed between two reads is in an open and in a closed partition.
+            found |= {row.order: row for row in rows if _keeps(query, row, now)}
+        batch, each = _behind(sources, found, limit), 2 * each
     safe = max((source.frontier for source in sources if source.more), default="")
     whole = [found[order] for order in sorted(found, reverse=True) if order >= safe]
     if len(whole) > limit:
         return whole[:limit], whole[limit - 1].order
     return whole, safe or None
+
+
+@cache
+def _pool() -> ThreadPoolExecutor:
+    """Kept for the life of the process: starting threads would cost a page more than its queries do."""
+    return ThreadPoolExecutor(max_workers=_THREADS)
 
 
 def _behind(sources: list[_Source], found: dict[str, Row], limit: int) -> list[_Source]:
