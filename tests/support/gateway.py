@@ -6,6 +6,7 @@ import re
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlencode
@@ -45,6 +46,7 @@ class Reply:
         return str(self.json["error"]["code"])
 
 
+@cache
 def pattern_of(path: str) -> re.Pattern[str]:
     names = re.sub(r"\{(\w+)\}", r"(?P<\1>[^/]+)", path)
     return re.compile(names)
