@@ -42,6 +42,17 @@ def meaning(own: Spoken, before: Spoken | None) -> str:
     return f"{own.speaker} told {other} about {own.speaker}: {own.words}"
 
 
+def query_meanings(query: str) -> tuple[str, ...]:
+    """What to embed of a query to conversations: the query, and the query without its names when it has any.
+
+    Every message of a talk is somebody's, so a name says little of what is looked for, but to an embedding model it is
+    what a text is about. Names are taken to be capitalised words after the first.
+    """
+    words = query.split()
+    plain = " ".join([*words[:1], *(word for word in words[1:] if not word[:2].istitle())])
+    return (query, plain) if plain != " ".join(words) else (query,)
+
+
 def message_fields(entry: LogEntry) -> Fields:
     return {**scope_fields(entry.scope), "source": CONVERSATIONS, "type": entry.kind, "revision": 1}
 

@@ -32,12 +32,17 @@ class Spaces:
         """Vectors of a space, by the model that made it. Raises EmbeddingsUnavailable."""
         return self.embedder.embed(texts, space.dimensions, model=space.model)
 
-    def embed_query(self, text: str) -> Vector | EmbeddingFailure | None:
-        """A query's vector in the active space; None while there is no space.
+    def embed_query(self, texts: Sequence[str]) -> Vector | EmbeddingFailure | None:
+        """The mean of the texts' vectors in the active space, its length not scaled; None while there is no space.
 
         Raises EmbeddingsUnavailable.
         """
         space = self.active()
         if space is None:
             return None
-        return self.embed([text], space)[0]
+        vectors: list[Vector] = []
+        for made in self.embed(texts, space):
+            if isinstance(made, EmbeddingFailure):
+                return made
+            vectors.append(made)
+        return tuple(sum(values) / len(vectors) for values in zip(*vectors, strict=True))

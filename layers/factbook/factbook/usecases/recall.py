@@ -9,7 +9,7 @@ from ..domain.chain import read_log_id
 from ..domain.entries import LogEntry
 from ..domain.errors import BadInput, FactbookError
 from ..domain.filters import AllOf, Equals, Filter, OneOf
-from ..domain.messages import MESSAGE_VERSION, SPOKEN
+from ..domain.messages import MESSAGE_VERSION, SPOKEN, query_meanings
 from ..domain.principals import Principal
 from ..domain.searchable import CONVERSATIONS
 from ..index_ports import EntrySource
@@ -61,7 +61,9 @@ def recall_messages(
         opened = {key: _opened(recall, principal, _at(around, key)) for key in live}
         return {key: entry for key, entry in opened.items() if entry is not None and entry.id == key}
 
-    asked = Asked(question.mode, question.text, question.limit, question.min_score)
+    asked = Asked(
+        question.mode, question.text, question.limit, question.min_score, query_meanings(question.text)
+    )
     answer = find(recall.engine, principal.tenant, asked, _rule(principal, question), read)
     with ThreadPoolExecutor(max_workers=THREADS) as pool:
         sides = pool.map(lambda found: _neighbours(recall, principal, found[0], around), answer.found)

@@ -48,12 +48,17 @@ class Engine:
 
 @dataclass(frozen=True)
 class Asked:
-    """What to look for, how, and how many. `least`: the lowest score to answer."""
+    """What to look for, how, and how many.
+
+    `least`: the lowest score to answer. `meanings`: texts that together say what to look for by meaning, when it is not
+    the text alone.
+    """
 
     mode: Mode
     text: str
     limit: int
     least: float | None = None
+    meanings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -148,7 +153,9 @@ class _Search(Generic[Record]):
             self.degraded = "no-embeddings"
             return None
         try:
-            vector = spaces.embed_query(self._asked.text[:QUERY_CHARACTERS])
+            vector = spaces.embed_query(
+                [text[:QUERY_CHARACTERS] for text in self._asked.meanings or (self._asked.text,)]
+            )
         except EmbeddingsUnavailable:
             vector = EmbeddingFailure("no answer")
         if vector is None or isinstance(vector, EmbeddingFailure):
