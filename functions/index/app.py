@@ -16,6 +16,7 @@ from factbook.index_ports import IndexJob
 from factbook.ports import Head
 from factbook.search_bootstrap import SearchServices
 from factbook.usecases import index_jobs, indexing, messages
+from factbook.usecases.index_state import index_progress
 from factbook.usecases.log_entries import log_id_of
 
 WORK_SECONDS = 40.0
@@ -24,26 +25,34 @@ WORK_SECONDS = 40.0
 logger = Logger(service="factbook", log_uncaught_exceptions=False)
 
 
+COMMANDS = {
+    "reconcile": index_jobs.repair,
+    "rebuild": index_jobs.rebuild,
+    "progress": index_jobs.look,
+}
+
+
 def lambda_handler(event: dict[str, Any], _: Any = None) -> dict[str, Any]:
-    """Stream records; or `{"factbook": "reconcile" | "rebuild"}`, which answers its progress; or the schedule's tick."""
+    """Stream records; or `{"factbook": <a command>}`, which answers its progress; anything else is the schedule's tick."""
     wired = services().searching
     if "Records" in event:
         return follow(wired, event["Records"])
-    command = str(event.get("factbook", ""))
-    work = {"reconcile": index_jobs.repair, "rebuild": index_jobs.rebuild}.get(command, index_jobs.run_jobs)
-    return _progress(wired, work)
+    return work(wired, COMMANDS.get(str(event.get("factbook", "")), index_jobs.run_jobs))
 
 
-def _progress(
-    wired: SearchServices, work: Callable[[index_jobs.Jobs, float], IndexJob | None]
+def work(
+    wired: SearchServices, command: Callable[[index_jobs.Jobs, float], IndexJob | None]
 ) -> dict[str, Any]:
-    caught_up, problem, job = 0, None, None
+    """Spend some time on index jobs and on what waits for its embedding; how far they are."""
+    problem, job = None, None
     try:
-        job = work(wired.jobs, WORK_SECONDS)
-        caught_up = index_jobs.catch_up(wired.jobs)
+        job = command(wired.jobs, WORK_SECONDS)
+        if command is not index_jobs.look:
+            index_jobs.catch_up(wired.jobs)
     except (SearchUnavailable, EmbeddingsUnavailable) as error:
         problem = str(error)
-    answer = {"caughtUp": caught_up, "job": None if job is None else asdict(job), "problem": problem}
+    waiting = index_progress(wired.job_store, wired.backlog).waiting
+    answer = {"waiting": waiting, "job": None if job is None else asdict(job), "problem": problem}
     logger.info("index jobs", extra=answer)
     return answer
 

@@ -12,6 +12,7 @@ COMMANDS = {
     "local": ("factbook_local.local", "the service on this machine"),
     "demo": ("factbook_local.demo", "a fact's life, told over HTTP"),
     "token": ("factbook_local.token", "a tenant's first administrator token, in a deployed service"),
+    "index": ("factbook_local.index_commands", "repair or rebuild the search index, and say how far it is"),
     "log": ("factbook_local.log_commands", "export, verify and audit the log"),
 }
 

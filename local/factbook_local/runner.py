@@ -287,6 +287,10 @@ class Runner:
                 "secretAccessKey": CREDENTIALS[1],
                 "tables": {role: name for role, name in tables.items() if name},
                 "buckets": {role: name for role, name in buckets.items() if name},
+                "functions": {
+                    "endpoint": self._invoke_url,
+                    **{each.paths[0].name: each.name for each in self.stack.functions.values()},
+                },
             },
         }
 

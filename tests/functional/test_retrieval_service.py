@@ -1,5 +1,6 @@
 """Retrieval over HTTP: the real functions, streams and index of a local service, with a real embedding model."""
 
+import asyncio
 import json
 import time
 import urllib.error
@@ -9,7 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from kindgi.client import AsyncKindgi, Kindgi
 
+from factbook_local.cli import main
 from factbook_local.embedder import MODEL, EmbeddingServer
 from factbook_local.testing import Ready, running
 
@@ -199,3 +202,40 @@ def test_a_limit_above_a_hundred_is_a_hundred(client):
     client.write("tea")
 
     assert client.retrieve("keyword", "tea", limit=5_000) == ["tea"]
+
+
+def test_the_schemas_own_client_retrieves_in_every_mode(client):
+    client.write({"text": "end-7 orders spare parts for a washing machine."})
+    scope = {"tenantId": "demo", "projectId": client.project}
+
+    def texts(found):
+        return [result.fact.content["text"] for result in found.results]
+
+    expected = ["end-7 orders spare parts for a washing machine."]
+    with Kindgi(client.ready.url, token=client.ready.tokens["demo"]) as kindgi:
+        for mode in ("list", "keyword", "semantic", "both"):
+            asked = {} if mode == "list" else {"query": "spare parts"}
+            assert texts(kindgi.memory.retrieve(mode=mode, scope=scope, limit=5, **asked)) == expected
+
+    async def ask(mode):
+        async with AsyncKindgi(client.ready.url, token=client.ready.tokens["demo"]) as kindgi:
+            return await kindgi.memory.retrieve(
+                mode=mode, query="spare parts", type="acme.note", scope=scope, embedding_model=MODEL
+            )
+
+    for mode in ("keyword", "semantic", "both"):
+        assert texts(asyncio.run(ask(mode))) == expected
+
+
+def test_the_index_command_rebuilds_while_searches_go_on(client, tmp_path, capfd):
+    client.write("tea before")
+    ready = tmp_path / "ready.json"
+    ready.write_text(json.dumps({"aws": client.ready.aws}))
+
+    for command in ("rebuild", "repair", "status"):
+        assert main(["index", command, "--ready-file", str(ready)]) == 0
+
+    said = capfd.readouterr().out
+    assert "build done: " in said
+    assert "repair done: " in said
+    assert client.retrieve("both", "tea") == ["tea before"]

@@ -66,6 +66,11 @@ def rebuild(ports: Jobs, seconds: float) -> IndexJob | None:
     return _work(ports, _start_build(ports, needed=True), seconds)
 
 
+def look(ports: Jobs, _: float) -> IndexJob | None:
+    """The job there is or was last, as it is."""
+    return ports.jobs.job()
+
+
 def catch_up(ports: Jobs) -> int:
     """Try again what waits for its embedding; how many records were tried."""
     waiting = ports.indexing.backlog.waiting(CAUGHT_UP_AT_ONCE)
