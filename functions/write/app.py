@@ -4,7 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from factbook.api import log_routes, policy_routes
-from factbook.api.app import Answer, App, Call
+from factbook.api.app import UNFORESEEN, Answer, App, Call
 from factbook.api.auth import derived_token_id, new_secret, secret_digest, token_text
 from factbook.api.errors import status_of
 from factbook.api.models import (
@@ -79,6 +79,9 @@ def write_facts(call: Call) -> Answer:
             if error.details:
                 refusal["details"] = error.details
             return {"status": status_of(error), "error": refusal}
+        except Exception as error:  # noqa: BLE001 - what became of the other items must still be told
+            call.seen.failed(error)
+            return {"status": 500, "error": {"code": "internal-error", "message": UNFORESEEN}}
 
     with ThreadPoolExecutor(max_workers=BATCH_THREADS) as pool:
         return Answer(200, {"results": list(pool.map(write, range(len(items))))})

@@ -25,6 +25,7 @@ class Fault(Enum):
     THROTTLED = "throttled"
     UNREACHABLE = "never arrived"
     LOST_REPLY = "timed out after committing"
+    LOST_THEN_CONFLICT = "timed out after committing, then conflict"
     BROKEN = "server error"
     DENIED = "access denied"
     CONFLICT = "transaction conflict"
@@ -35,8 +36,15 @@ class Fault(Enum):
     def kills(self) -> bool:
         return self in (Fault.KILLED_BEFORE, Fault.KILLED_AFTER)
 
+    @property
+    def sends(self) -> int:
+        """How many sends of a call it strikes when it strikes once."""
+        return 2 if self is Fault.LOST_THEN_CONFLICT else 1
+
     def may_strike(self, step: str) -> bool:
-        return self is not Fault.CONFLICT or step.startswith(("PutItem", "TransactWriteItems", "UpdateItem"))
+        return self not in (Fault.CONFLICT, Fault.LOST_THEN_CONFLICT) or step.startswith(
+            ("PutItem", "TransactWriteItems", "UpdateItem")
+        )
 
 
 _CODES = {
@@ -69,13 +77,15 @@ class Wire:
     stays: bool = False
     _sends: Counter[str] = field(default_factory=Counter)
     _place: dict[str, int] = field(default_factory=dict)
+    _clients: dict[str, Any] = field(default_factory=dict)
     _lock: Any = field(default_factory=threading.Lock)
 
     def client(self, service: str) -> Any:
-        client = self.aws.client(service)
-        client.meta.events.unregister("before-send", botocore_stubber)
-        client.meta.events.register("before-send", self._send)
-        return client
+        if service not in self._clients:
+            client = self._clients[service] = self.aws.client(service)
+            client.meta.events.unregister("before-send", botocore_stubber)
+            client.meta.events.register("before-send", self._send)
+        return self._clients[service]
 
     def reset(self, fault: Fault | None = None, step: int = 0, *, stays: bool = False) -> None:
         self.fault, self.step, self.stays = fault, step, stays
@@ -90,16 +100,22 @@ class Wire:
                 self._place[invocation] = len(self.calls)
                 self.calls.append(_name(event_name, request))
             self._sends[invocation] += 1
-            struck = self._strikes(self._place[invocation], self._sends[invocation])
+            sends = self._sends[invocation]
+            struck = self._strikes(self._place[invocation], sends)
 
         def arrive() -> AWSResponse | None:
             return botocore_stubber(event_name, request)
 
-        return _strike(self.fault, event_name, request, arrive) if struck and self.fault else arrive()
+        if not struck or self.fault is None:
+            return arrive()
+        fault = self.fault
+        if fault is Fault.LOST_THEN_CONFLICT:
+            fault = Fault.LOST_REPLY if sends == 1 else Fault.CONFLICT
+        return _strike(fault, event_name, request, arrive)
 
     def _strikes(self, place: int, sends: int) -> bool:
         if not self.stays:
-            return place == self.step and sends == 1
+            return self.fault is not None and place == self.step and sends <= self.fault.sends
         return place >= self.step and self.calls[place] == self.calls[self.step]
 
 

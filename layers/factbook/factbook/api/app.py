@@ -42,6 +42,7 @@ class Call:
     request: Request
     services: Services
     principal: Principal
+    seen: telemetry.Observation
 
     @property
     def path(self) -> Mapping[str, str]:
@@ -129,14 +130,14 @@ class App:
         route = self._routes.get(event["routeKey"])
         request_headers = {name.lower(): value for name, value in (event.get("headers") or {}).items()}
         if route is not None and route.public:
-            return route.handler(Call(route, read_request(event), wired, _NOBODY))
+            return route.handler(Call(route, read_request(event), wired, _NOBODY, seen))
         principal = wired.authenticator.authenticate(request_headers)
         seen.principal(principal)
         if route is None:
             raise NotFound("There is no such route. See the API reference for the routes of this version.")
         request = read_request(event)
         refuse_extras(request, takes_query=route.query is not None, takes_body=route.body is not None)
-        return route.handler(Call(route, request, wired, principal))
+        return route.handler(Call(route, request, wired, principal, seen))
 
 
 def _refusal(error: FactbookError, request_id: str) -> Answer:

@@ -129,28 +129,42 @@ def delete_fact(
     """Close the head, without a new version; the closed revision. Raises as `supersede_fact`."""
     for attempt in range(ATTEMPTS):
         _pause(attempt)
-        head = changeable_head(memory, principal, fact_id)
+        head = _seen_head(memory, principal, fact_id)
+        if head.mark_of(short_digest(operation.key)) is not None and not head.fact.current:
+            require_write(principal, head.fact.scope, fact_id)
+            return head.fact  # an earlier try of this request landed and its reply was lost
+        _require_changeable_by(principal, head)
         require_changeable(head.fact, expected)
         closed = close(head.fact, principal.name, memory.clock.now(), "deleted")
-        mark = _mark(operation, closed.version)
         try:
-            there = memory.facts.amend(head, head.followed_by(closed, mark))
+            there = memory.facts.amend(head, head.followed_by(closed, _mark(operation, closed.version)))
         except Contended:
             continue
         if there is None:
             return closed
-        if there.mark_of(mark.key) is not None and not there.fact.current:  # ours: its reply was lost
-            return there.fact
     raise Throttled
 
 
 def changeable_head(memory: Memory, principal: Principal, fact_id: str) -> Head:
     """The current head of a fact the principal sees and may write. Raises FactNotFound, PermissionDenied."""
-    head = memory.facts.head(principal.tenant, fact_id)
-    if head is None or not _shown(memory, principal, head.fact):
-        raise FactNotFound(fact_id)
-    require_write(principal, head.fact.scope, fact_id)
+    head = _seen_head(memory, principal, fact_id)
+    _require_changeable_by(principal, head)
     return head
+
+
+def _seen_head(memory: Memory, principal: Principal, fact_id: str) -> Head:
+    """The head of a fact the principal sees, closed ones included. Raises FactNotFound."""
+    head = memory.facts.head(principal.tenant, fact_id)
+    if head is None or not can_see(principal, head.fact) or head.fact.expired(memory.clock.now()):
+        raise FactNotFound(fact_id)
+    return head
+
+
+def _require_changeable_by(principal: Principal, head: Head) -> None:
+    """Raises FactNotFound for a closed fact, then PermissionDenied."""
+    if not head.fact.current:
+        raise FactNotFound(head.fact.id)
+    require_write(principal, head.fact.scope, head.fact.id)
 
 
 def _change(
@@ -165,15 +179,11 @@ def _change(
 ) -> Fact:
     for attempt in range(ATTEMPTS):
         _pause(attempt)
-        head = memory.facts.head(principal.tenant, fact_id)
-        if head is None or not can_see(principal, head.fact) or head.fact.expired(memory.clock.now()):
-            raise FactNotFound(fact_id)
-        replayed = head.mark_of(short_digest(operation.key)) is not None
-        if not replayed and not head.fact.current:
-            raise FactNotFound(fact_id)
-        require_write(principal, head.fact.scope, fact_id)
-        if replayed:
+        head = _seen_head(memory, principal, fact_id)
+        if head.mark_of(short_digest(operation.key)) is not None:
+            require_write(principal, head.fact.scope, fact_id)
             return _first_answer(memory, head, operation)
+        _require_changeable_by(principal, head)
         if only_users and principal.actor.kind != "user":
             raise PermissionDenied("Only a person may verify a fact. Use a user's token.", factId=fact_id)
         require_changeable(head.fact, expected)
@@ -210,10 +220,6 @@ def _discard_unused(memory: Memory, content: Content, stored: Payload, answer: F
         return
     if answer is None or answer.content_ref != stored.content_ref:
         memory.blobs.discard(stored.content_ref)
-
-
-def _shown(memory: Memory, principal: Principal, fact: Fact) -> bool:
-    return fact.current and not fact.expired(memory.clock.now()) and can_see(principal, fact)
 
 
 def _mark(operation: Operation, version: int) -> Mark:

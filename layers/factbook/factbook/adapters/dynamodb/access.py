@@ -9,6 +9,11 @@ from ...ports import Json, Token
 from .client import ConditionFailed, Item, from_item, store_errors, to_item
 from .keys import key, part
 
+_NEW = {
+    "ConditionExpression": "attribute_not_exists(pk)",
+    "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
+}
+
 
 class DynamoAccess:
     """TokenStore and SecretStore over one table; `client` is a boto3 DynamoDB client."""
@@ -22,7 +27,12 @@ class DynamoAccess:
         return _read_token(item) if item else None
 
     def create_token(self, token: Token) -> bool:
-        return self._put(_token_item(token), ConditionExpression="attribute_not_exists(pk)")
+        try:
+            self._put(_token_item(token), **_NEW)
+        except ConditionFailed as taken:
+            # The SDK retries a lost reply: what is there may be this very token.
+            return bool(taken.item.get("h") == token.secret_sha256)
+        return True
 
     def replace_token(self, token: Token) -> None:
         self._put(_token_item(token))
@@ -42,22 +52,21 @@ class DynamoAccess:
         where: Item = {"pk": "system", "sk": "cursor-key"}
         item = self._get(where)
         if item is None:
-            self._put({**where, "v": secrets.token_bytes(32)}, ConditionExpression="attribute_not_exists(pk)")
-            item = self._get(where)
-        return bytes(item["v"]) if item else b""
+            item = {**where, "v": secrets.token_bytes(32)}
+            try:
+                self._put(item, **_NEW)
+            except ConditionFailed as first:
+                item = first.item
+        return bytes(item["v"])
 
     def _get(self, where: Item) -> Item | None:
         with store_errors():
             answer = self._client.get_item(TableName=self._table, Key=to_item(where), ConsistentRead=True)
         return from_item(answer["Item"]) if "Item" in answer else None
 
-    def _put(self, item: Item, **condition: str) -> bool:
-        try:
-            with store_errors():
-                self._client.put_item(TableName=self._table, Item=to_item(item), **condition)
-        except ConditionFailed:
-            return False
-        return True
+    def _put(self, item: Item, **condition: str) -> None:
+        with store_errors():
+            self._client.put_item(TableName=self._table, Item=to_item(item), **condition)
 
 
 def _token_item(token: Token) -> Item:

@@ -2,13 +2,10 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from http import HTTPStatus
 from typing import Any
 
-from botocore.exceptions import (
-    BotoCoreError,
-    ClientError,
-    HTTPClientError,
-)
+from botocore.exceptions import ClientError, HTTPClientError
 from botocore.exceptions import (
     ConnectionError as BotoConnectionError,
 )
@@ -25,8 +22,9 @@ _THROTTLES = {
     "ThrottlingError",
     "ProvisionedThroughputExceeded",
     "LimitExceededException",
+    "SlowDown",  # S3's word for it, with status 503
 }
-_OUTAGES = {"InternalServerError", "InternalFailure", "ServiceUnavailable", "500", "503"}
+_OUTAGES = {"InternalServerError", "InternalFailure", "ServiceUnavailable", "RequestTimeout"}
 _CONTENTION = {"TransactionConflictException", "TransactionConflict", "TransactionInProgressException"}
 
 
@@ -47,8 +45,6 @@ def store_errors() -> Iterator[None]:
         raise _translated(error) from error
     except (BotoConnectionError, HTTPClientError) as error:
         raise StorageUnavailable from error
-    except BotoCoreError:
-        raise
 
 
 def _translated(error: ClientError) -> Exception:
@@ -57,7 +53,9 @@ def _translated(error: ClientError) -> Exception:
         return ConditionFailed(from_item(error.response.get("Item", {})))
     if code == "TransactionCanceledException":
         return _cancelled(error)
-    return _by_code(code) or error
+    status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+    broken = StorageUnavailable() if status >= HTTPStatus.INTERNAL_SERVER_ERROR else error
+    return _by_code(code) or broken
 
 
 def _cancelled(error: ClientError) -> Exception:
