@@ -1,0 +1,219 @@
+"""What each operation may cost, counted at the SDK: calls, bytes, rows and write units computed from item sizes."""
+
+import uuid
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from support.emulators import Aws
+from support.gateway import Gateway
+from support.principals import House
+from support.sdk_calls import KILOBYTE, Calls, index_entries, item_size, recorded
+
+from factbook.adapters.dynamodb.client import to_item
+from factbook.adapters.dynamodb.fact_items import head_item
+from factbook.domain import times
+from factbook.domain.facts import FactChanges, Payload, open_fact
+from factbook.domain.principals import Actor, Principal
+from factbook.domain.scope import Scope
+from factbook.domain.strict_json import dump_json
+from factbook.ports import Head
+
+FACTS = "/v1/memory/facts"
+NEW_YEAR = "2026-01-01T00:00:00.000Z"
+SCOPE = {"projectId": "support", "participantId": "end-7"}
+SOURCE = {"kind": "http-api", "freshness": {"ttlSeconds": 60}, "refresh": {"strategy": "background"}}
+
+
+@pytest.fixture
+def writer(house: House) -> Gateway:
+    """A person with write on a project, whose token this process has seen."""
+    caller = house.of("ann", writes=["support"])
+    caller.call("GET", "/v1/identity/whoami")
+    return caller
+
+
+def write(caller: Gateway, text: str = "x", key: str | None = None, **fields: Any) -> Any:
+    body = {"type": "acme.preference", "scope": SCOPE, "content": {"text": text}, **fields}
+    reply = caller.call("POST", FACTS, body, key=key)
+    assert reply.status == 201, reply.text
+    return reply.json
+
+
+def stored(calls: Calls) -> dict[str, Any]:
+    (put,) = calls.of("PutItem")
+    item: dict[str, Any] = put.params["Item"]
+    return item
+
+
+def test_a_new_fact_of_a_kilobyte_is_one_round_trip_and_three_write_units(
+    house: House, writer: Gateway, ministack: Aws
+) -> None:
+    with recorded(house.services._dynamodb) as calls:
+        write(writer, "x", key="k")
+    room = KILOBYTE - item_size(stored(calls))
+    with recorded(house.services._dynamodb) as calls:
+        write(writer, "x" * (room - 1), key="l")  # two more digits say how long it is
+    item = stored(calls)
+    assert (calls.operations, calls.attempts) == (["PutItem"], 1)
+    assert KILOBYTE - 2 <= item_size(item) <= KILOBYTE
+    assert set(index_entries(ministack.settings.facts_table, item)) == {"listing", "admin"}
+    assert calls.write_units == 3
+    assert calls.made[0].sent_bytes < 2 * KILOBYTE
+    assert room > KILOBYTE // 4, "what a fact is kept with leaves room for what it says"
+
+
+def test_the_store_keeps_little_more_of_a_fact_than_the_api_answers() -> None:
+    tenant = "acme"
+    scope = Scope(tenantId=tenant, **SCOPE)
+    holder = Principal(tenant, Actor(kind="user", id="ann"))
+    payload = Payload(text='{"text":"x"}', content_hash="sha256:" + "0" * 64, size=12)
+    fact = open_fact(
+        str(uuid.uuid4()), "note", scope, FactChanges(), payload, holder, "2026-01-01T00:00:00.000Z"
+    )
+    assert item_size(to_item(head_item(Head(fact)))) <= len(dump_json(fact.to_json())) + 64
+
+
+def test_a_source_costs_at_most_one_unit_more(house: House, writer: Gateway) -> None:
+    with recorded(house.services._dynamodb) as calls:
+        write(writer, source=SOURCE)
+    assert calls.operations == ["PutItem"]
+    assert calls.write_units <= 4
+
+
+def test_a_change_is_one_read_and_one_transaction(house: House, writer: Gateway) -> None:
+    fact = write(writer)["id"]
+    for path, body in (("supersede", {"content": {"text": "y"}}), ("verify", {})):
+        with recorded(house.services._dynamodb) as calls:
+            assert writer.call("POST", f"{FACTS}/{fact}/{path}", body, key=path).status == 200
+        assert (calls.operations, calls.attempts) == (["GetItem", "TransactWriteItems"], 2)
+        puts = calls.made[1].params["TransactItems"]
+        assert [set(put) for put in puts] == [{"Put"}, {"Put"}]
+        # The closed revision, and the head with its entries in two indexes, each twice for the transaction.
+        assert calls.write_units == 2 * (1 + 3)
+    with recorded(house.services._dynamodb) as calls:
+        assert writer.call("DELETE", f"{FACTS}/{fact}").status == 200
+    assert calls.operations == ["GetItem", "PutItem"]
+
+
+def test_a_refused_change_is_one_read_and_no_write(house: House, writer: Gateway) -> None:
+    fact = write(writer)["id"]
+    with recorded(house.services._dynamodb) as calls:
+        assert (
+            writer.call("POST", f"{FACTS}/{fact}/supersede", {"content": 1, "expectVersion": 9}).status == 409
+        )
+        assert writer.call("POST", f"{FACTS}/{fact}/supersede", {"contents": 1}).status == 400
+    assert calls.operations == ["GetItem"]
+
+
+def test_a_replay_costs_one_call(house: House, writer: Gateway) -> None:
+    fact = write(writer, key="k")
+    with recorded(house.services._dynamodb) as calls:
+        assert write(writer, key="k") == fact
+    assert (calls.operations, calls.attempts) == (["PutItem"], 1)
+    writer.call("POST", f"{FACTS}/{fact['id']}/supersede", {"content": 1}, key="s")
+    with recorded(house.services._dynamodb) as calls:
+        writer.call("POST", f"{FACTS}/{fact['id']}/supersede", {"content": 1}, key="s")
+    assert calls.operations == ["GetItem"]
+
+
+def test_reading_by_id_is_one_read_for_a_version_too_and_a_search_by_time_takes_its_logarithm(
+    house: House, writer: Gateway
+) -> None:
+    fact = write(writer)
+    for number in range(16):
+        writer.call("POST", f"{FACTS}/{fact['id']}/supersede", {"content": number})
+    for query, expected in (
+        ({}, ["GetItem"]),
+        ({"version": 17}, ["BatchGetItem"]),
+        ({"version": 3}, ["BatchGetItem"]),
+    ):
+        with recorded(house.services._dynamodb) as calls:
+            assert writer.call("GET", f"{FACTS}/{fact['id']}", query=query).status == 200
+        assert (calls.operations, calls.attempts) == (expected, 1)
+    with recorded(house.services._dynamodb) as calls:
+        assert (
+            writer.call("GET", f"{FACTS}/{fact['id']}", query={"asOf": fact["updatedAt"]}).json["version"]
+            == 1
+        )
+    assert set(calls.operations) == {"GetItem"}
+    assert len(calls.operations) <= 1 + 5
+    assert all(call.params["ConsistentRead"] for call in calls.made)
+
+
+def test_a_token_is_one_look_up_in_its_first_use_and_none_after(house: House) -> None:
+    caller = house.of("bob")
+    for expected in (["GetItem"], []):
+        with recorded(house.services._dynamodb) as calls:
+            caller.call("GET", "/v1/identity/whoami")
+        assert calls.operations == expected
+
+
+# -- lists
+
+
+def seed(aws: Aws, tenant: str, projects: list[str], start: int = 0) -> None:
+    """One fact in each of these projects, written past the API: their number is what matters."""
+    holder = Principal(tenant, Actor(kind="service", id="seed"), admin=True)
+    payload = Payload(text="1", content_hash="sha256:0", size=1)
+    models = {}
+    for project in set(projects):
+        scope = Scope(tenantId=tenant, projectId=project)
+        models[project] = open_fact(
+            str(uuid.UUID(int=0)), "note", scope, FactChanges(), payload, holder, NEW_YEAR
+        )
+    requests = []
+    for number, project in enumerate(projects, start):
+        now = times.add(NEW_YEAR, milliseconds=number)
+        fact = models[project].model_copy(update={"id": str(uuid.UUID(int=number)), "created_at": now})
+        requests.append({"PutRequest": {"Item": to_item(head_item(Head(fact)))}})
+    client, table = aws.client("dynamodb"), aws.settings.facts_table
+
+    def put(at: int) -> None:
+        answer = client.batch_write_item(RequestItems={table: requests[at : at + 25]})
+        assert not answer["UnprocessedItems"]
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(put, range(0, len(requests), 25)))
+
+
+def page_cost(house: House, caller: Gateway) -> tuple[int, int, int]:
+    """Rows, queries and facts fetched of a first page."""
+    caller.call("GET", FACTS)
+    with recorded(house.services._dynamodb) as calls:
+        assert len(caller.call("GET", FACTS).json["data"]) == 25
+    assert len(calls.of("BatchGetItem")) == 1
+    return calls.rows_read, len(calls.of("Query")), calls.items_fetched
+
+
+def test_a_page_costs_the_same_in_a_tenant_of_100_and_of_10_000_facts(house: House, ministack: Aws) -> None:
+    reader = house.of("ann", reads=["p0", "p1"])
+    seed(ministack, house.tenant, ["p0", "p1"] * 50)
+    small = page_cost(house, reader), page_cost(house, house.admin)
+    seed(ministack, house.tenant, [f"elsewhere{number % 9}" for number in range(9_900)], start=100)
+    large = page_cost(house, reader), page_cost(house, house.admin)
+    assert large[0] == small[0]
+    for rows, queries, fetched in (*small, *large):
+        assert fetched == 25
+        assert rows <= 100
+        assert queries <= 32
+    with recorded(house.services._dynamodb) as calls:
+        page = house.admin.call("GET", FACTS, query={"type": "other", "limit": 1}).json
+    assert (page["data"], page["hasMore"]) == ([], True)
+    assert 500 < calls.rows_read <= 1000
+    assert set(calls.operations) == {"Query"}
+
+
+def test_a_list_of_a_hundred_containers_as_of_an_instant_stays_in_its_budget(
+    house: House, ministack: Aws
+) -> None:
+    projects = [f"p{number}" for number in range(98)]
+    seed(ministack, house.tenant, projects * 5)
+    reader = house.of("ann", reads=projects)
+    reader.call("GET", "/v1/identity/whoami")
+    house.services._signing_key()  # its first use comes on top
+    with recorded(house.services._dynamodb) as calls:
+        assert len(reader.call("GET", FACTS, query={"asOf": "2027-01-01T00:00:00Z"}).json["data"]) == 25
+    assert calls.rows_read <= 1000
+    assert calls.items_fetched == 25
+    assert set(calls.operations) == {"Query", "BatchGetItem"}
