@@ -33,10 +33,6 @@ class Clients:
         return self._make("dynamodb")
 
     @cached_property
-    def streams(self) -> Any:
-        return self._make("dynamodbstreams")
-
-    @cached_property
     def s3(self) -> Any:
         return self._make("s3")
 

@@ -5,6 +5,7 @@ standard input does, so it never outlives a runner that was killed; what was ack
 """
 
 import asyncio
+import bisect
 import contextlib
 import dataclasses
 import json
@@ -14,7 +15,6 @@ import socket
 import sys
 import threading
 import time
-import urllib.parse
 from collections.abc import Awaitable, Callable, Iterator, MutableMapping
 from pathlib import Path
 from typing import Any
@@ -31,6 +31,8 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 SAVE_SECONDS = 0.5
 """Between two saves. What is acknowledged is on disk within this and one save's length."""
 _KMS_READS = re.compile(r"Encrypt|Decrypt|GenerateDataKey|Sign|Verify|Describe|Get|List")
+_GATHER_SECONDS = 0.02
+"""After the first record of a wait, so that what is written together is read together."""
 _KEPT_RECORDS = 1_000
 """Stream records that stay readable after every consumer has passed them."""
 
@@ -151,45 +153,53 @@ class DataPlane:
             self._more.notify_all()
 
     async def _control(self, scope: Scope, receive: Receive, send: Send) -> None:
-        query = dict(urllib.parse.parse_qsl(scope["query_string"].decode()))
+        body = b""
+        while (message := await receive()).get("more_body"):
+            body += message["body"]
+        answer: Any = {}
         match scope["path"].removeprefix("/_factbook/"):
-            case "records":  # how many stream records there ever were, once there are more than `after`
-                with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(float(query.get("seconds", "20"))), self._more:
-                        await self._more.wait_for(lambda: self._emitted > int(query.get("after", "-1")))
-                answer: Any = {"emitted": self._emitted}
-            case "positions":
-                if scope["method"] == "PUT":
-                    self._advance(json.loads((await receive())["body"]))
-                answer = self._positions
+            case "next":
+                answer = await self._next(json.loads(body + message["body"]))
             case "save":
                 await self.save()
                 answer = self.saves
             case "saves":
                 answer = self.saves
-            case _:
-                answer = {}
-        body = json.dumps(answer).encode()
-        await send(
-            {
-                "type": "http.response.start",
-                "status": 200,
-                "headers": [(b"content-type", b"application/json")],
-            }
-        )
-        await send({"type": "http.response.body", "body": body})
+        headers = [(b"content-type", b"application/json")]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": json.dumps(answer).encode()})
 
-    def _advance(self, moved: dict[str, Any]) -> None:
-        """`{"positions": {consumer: sequence}, "trim": {stream ARN: sequence}}`"""
-        self._positions.update(moved["positions"])
-        self.journal.positions.update(moved["positions"])
-        self.journal.trimmed.update(moved["trim"])
-        for arn, sequence in moved["trim"].items():
-            with _as_owner_of(arn):
-                self._trim(arn.split("/")[1], sequence)
+    async def _next(self, asked: dict[str, Any]) -> dict[str, Any]:
+        """Note how far a consumer is, and hand over the records after the last ones, once there are any."""
+        arn, consumer = asked["arn"], asked["consumer"]
+        if asked["done"]:
+            self._positions[consumer] = self.journal.positions[consumer] = asked["done"]
+            behind = min(self._positions.get(name, "") for name in asked["consumers"])
+            if behind:
+                self.journal.trimmed[arn] = behind
+                self._trim(arn, behind)
+        after = self._positions.get(consumer) if asked["after"] is None else asked["after"]
+        if after is None:
+            after = _newest(self._records(arn)) if asked["latest"] else ""
+        if not self._after(arn, after, 1):
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(asked["seconds"]), self._more:
+                    await self._more.wait_for(lambda: self._after(arn, after, 1))
+            await asyncio.sleep(_GATHER_SECONDS)
+        records = self._after(arn, after, asked["limit"])
+        return {"records": records, "after": _newest(records) or after}
 
-    def _trim(self, table: str, sequence: str) -> None:
-        records = self._dynamodb._stream_records.get(table) or []
+    def _records(self, arn: str) -> list[dict[str, Any]]:
+        with _as_owner_of(arn):
+            return self._dynamodb._stream_records.get(arn.split("/")[1]) or []
+
+    def _after(self, arn: str, sequence: str, limit: int) -> list[dict[str, Any]]:
+        records = self._records(arn)
+        first = bisect.bisect_right(records, sequence, key=_sequence)
+        return records[first : first + limit]
+
+    def _trim(self, arn: str, sequence: str) -> None:
+        records, table = self._records(arn), arn.split("/")[1]
         excess = 0
         while (
             len(records) - excess > _KEPT_RECORDS
@@ -198,7 +208,9 @@ class DataPlane:
             excess += 1
         if excess:
             del records[:excess]
-            self._dynamodb._stream_trimmed[table] = self._dynamodb._stream_trimmed.get(table, 0) + excess
+            with _as_owner_of(arn):
+                trimmed = self._dynamodb._stream_trimmed
+                trimmed[table] = trimmed.get(table, 0) + excess
 
     async def save(self) -> None:
         """Write down what changed since the last save; a cut that fails is part of the next one."""
@@ -247,6 +259,14 @@ class DataPlane:
                 self._expiring = False
             if self._emitted != before:
                 await self._wake()
+
+
+def _sequence(record: dict[str, Any]) -> str:
+    return str(record["dynamodb"]["SequenceNumber"])
+
+
+def _newest(records: list[dict[str, Any]]) -> str:
+    return _sequence(records[-1]) if records else ""
 
 
 @contextlib.contextmanager

@@ -8,11 +8,12 @@ from datetime import datetime
 from typing import Any
 
 from factbook_local.clients import Clients
-from factbook_local.dataplane.process import ACCOUNT, REGION, control
+from factbook_local.dataplane.process import ACCOUNT, REGION
 from factbook_local.invoke import invoke_later
+from factbook_local.pumps.local_stream import LocalStream
 from factbook_local.pumps.queues import QueuePump, forever
 from factbook_local.pumps.schedules import next_run, scheduled_event, tick
-from factbook_local.pumps.streams import StreamPump, StreamReader
+from factbook_local.pumps.streams import StreamPump
 from factbook_local.stack import Schedule, Stack, StreamSource
 from factbook_local.template import TemplateError
 from factbook_local.workers import Pool
@@ -31,9 +32,6 @@ class Hub:
             4 + len(stack.streams) + sum(source.concurrency for source in stack.queues)
         )
         self._tasks: list[asyncio.Task[None]] = []
-        self._emitted = 0
-        self._more = asyncio.Condition()
-        self._positions: dict[str, str] = {}
 
     async def _in_thread(self, call: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
         return await asyncio.get_running_loop().run_in_executor(
@@ -42,7 +40,6 @@ class Hub:
 
     async def start(self) -> None:
         """Raises TemplateError for a schedule that is no schedule."""
-        self._positions = await self._in_thread(control, self._clients.url, "positions")
         for schedule in self._stack.schedules:
             _check(schedule)
             if self._can_run(schedule.function):
@@ -65,8 +62,6 @@ class Hub:
             )
             for _ in range(queue.concurrency):
                 self._run(forever(pump, functools.partial(self._report, queue.name)))
-        if self._stack.streams:
-            self._run(self._listen())
 
     def _can_run(self, function: str) -> bool:
         """A function that does not import would only fail: what waits for it stays where it is."""
@@ -81,62 +76,23 @@ class Hub:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._threads.shutdown(wait=False, cancel_futures=True)
 
-    async def _listen(self) -> None:
-        """Hear of stream records by one waiting request, so that an idle pump costs nothing."""
-        while True:
-            try:
-                answer = await self._in_thread(
-                    control, self._clients.url, f"records?after={self._emitted}&seconds=20"
-                )
-            except OSError:
-                await asyncio.sleep(_RESTART_SECONDS)
-                continue
-            self._emitted = answer["emitted"]
-            async with self._more:
-                self._more.notify_all()
-
     async def _pump_stream(self, source: StreamSource) -> None:
         arn = self._stack.template.physical[source.table]["StreamArn"]
         destination = self._stack.template.resolve(source.on_failure)
+        consumers = [other.name for other in self._stack.streams if other.table == source.table]
         while True:
-            reader = StreamReader(
-                self._clients.streams,
-                arn,
-                self._positions.get(source.name, ""),
-                latest=source.starting == "LATEST",
-            )
-            seen = [-1]
+            stream = LocalStream(self._clients.url, arn, source, consumers, self._in_thread)
             pump = StreamPump(
                 source,
-                reader,
+                stream,
                 self._pools[source.function],
-                in_thread=self._in_thread,
-                advance=self._advance,
                 discard=functools.partial(self._discard, destination),
-                more=functools.partial(self._wait, seen),
             )
             try:
                 await pump.run()
             except Exception as error:  # noqa: BLE001 - a source outlives whatever one poll meets
                 self._report(source.name, f"{type(error).__name__}: {error}")
                 await asyncio.sleep(_RESTART_SECONDS)
-
-    async def _wait(self, seen: list[int]) -> None:
-        """Until records were emitted that this pump has not been woken for."""
-        async with self._more:
-            await self._more.wait_for(lambda: self._emitted > seen[0])
-            seen[0] = self._emitted
-
-    async def _advance(self, name: str, sequence: str) -> None:
-        self._positions[name] = sequence
-        arns = {
-            source.name: self._stack.template.physical[source.table]["StreamArn"]
-            for source in self._stack.streams
-        }
-        arn = arns[name]
-        behind = min(self._positions.get(source, "") for source, own in arns.items() if own == arn)
-        moved = {"positions": {name: sequence}, "trim": {arn: behind} if behind else {}}
-        await self._in_thread(control, self._clients.url, "positions", moved)
 
     async def _discard(self, destination: str | None, description: dict[str, Any]) -> None:
         import json

@@ -6,15 +6,13 @@ kept with the data, so that a restart goes on where the last saved one was.
 """
 
 import asyncio
-import base64
-import contextlib
 import json
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Protocol
 
 from factbook_local.pumps.failures import failed_items
 from factbook_local.pumps.filters import passes
@@ -23,70 +21,22 @@ from factbook_local.workers import Outcome, Pool
 
 Record = dict[str, Any]
 EVENT_LIMIT = 6 * 1024 * 1024
+SHARD = "shardId-00000000000000000000-00000000"
+_WAIT_SECONDS = 20.0
 _RETRY_SECONDS, _LONGEST_RETRY = 0.1, 10.0
 """Between two tries of a batch: doubled each time, up to the longest."""
 
 
-class StreamReader:
-    """Reads one stream's records in order, each as Lambda's event holds it. Blocking: call it in a thread."""
+class Stream(Protocol):
+    """One stream as one consumer reads it."""
 
-    def __init__(self, client: Any, arn: str, after: str, *, latest: bool) -> None:
-        self._client, self.arn, self._after = client, arn, after
-        self._latest = latest and not after
-        self._iterator: str | None = None
-        self.shard = "shardId-00000000000000000000-00000000"
+    arn: str
 
-    def read(self) -> list[Record]:
-        """The records there are now after the last ones read; empty when there are none yet."""
-        while True:
-            if self._iterator is None:
-                self._iterator = self._first_iterator()
-            try:
-                answer = self._client.get_records(ShardIterator=self._iterator, Limit=1000)
-            except (
-                self._client.exceptions.ExpiredIteratorException,
-                self._client.exceptions.TrimmedDataAccessException,
-            ):
-                self._iterator = None
-                continue
-            self._iterator = answer["NextShardIterator"]
-            records = [
-                record for record in map(lambda_record, answer["Records"]) if _sequence(record) > self._after
-            ]
-            if records:
-                self._after = _sequence(records[-1])
-            if records or not answer["Records"]:
-                for record in records:
-                    record["eventSourceARN"] = self.arn
-                return records
+    async def records(self, done: str, seconds: float) -> list[Record]:
+        """The records after the last ones answered, each as Lambda's event holds it; waits for the first of them.
 
-    def _first_iterator(self) -> str:
-        kind = "LATEST" if self._latest else "TRIM_HORIZON"
-        shards = self._client.describe_stream(StreamArn=self.arn)["StreamDescription"]["Shards"]
-        self.shard = shards[-1]["ShardId"]
-        answer = self._client.get_shard_iterator(
-            StreamArn=self.arn, ShardId=self.shard, ShardIteratorType=kind
-        )
-        self._latest = False
-        return str(answer["ShardIterator"])
-
-
-def lambda_record(record: Record) -> Record:
-    """A record of GetRecords as the event of a function holds it: base64 for bytes, epoch seconds for times."""
-    change = dict(record["dynamodb"])
-    change["ApproximateCreationDateTime"] = change["ApproximateCreationDateTime"].timestamp()
-    images = {name: change[name] for name in ("Keys", "NewImage", "OldImage") if name in change}
-    change["SizeBytes"] = len(json.dumps(images, default=_base64, separators=(",", ":")))
-    plain = {**record, "dynamodb": change}
-    if identity := record.get("userIdentity"):
-        plain["userIdentity"] = {"type": identity["Type"], "principalId": identity["PrincipalId"]}
-    return json.loads(json.dumps(plain, default=_base64))  # type: ignore[no-any-return]
-
-
-def _base64(value: Any) -> Any:
-    if isinstance(value, bytes):
-        return base64.b64encode(value).decode()
-    raise TypeError(type(value).__name__)
+        `done`: the sequence number up to which everything is dealt with, for a restart to go on from.
+        """
 
 
 def _sequence(record: Record) -> str:
@@ -111,45 +61,37 @@ class StreamPump:
     def __init__(
         self,
         source: StreamSource,
-        reader: StreamReader,
+        stream: Stream,
         pool: Pool,
         *,
-        advance: Callable[[str, str], Awaitable[None]],
         discard: Callable[[dict[str, Any]], Awaitable[None]],
-        more: Callable[[], Awaitable[None]],
-        in_thread: Callable[..., Awaitable[Any]] = asyncio.to_thread,
         clock: Callable[[], float] = time.time,
         retry_seconds: float = _RETRY_SECONDS,
     ) -> None:
-        self._source, self._reader, self._pool = source, reader, pool
-        self._advance, self._discard, self._more = advance, discard, more
-        self._in_thread, self._clock, self._retry_seconds = in_thread, clock, retry_seconds
+        self._source, self._stream, self._pool = source, stream, pool
+        self._discard, self._clock, self._retry_seconds = discard, clock, retry_seconds
         self._ahead: deque[Record] = deque()
+        self._done = ""
 
     async def run(self) -> None:
         """Pump until cancelled."""
         while True:
-            records = await self._next()
+            if not (records := await self._next()):
+                continue
             passed = tuple(record for record in records if passes(record, self._source.filters))
             if passed:
                 await self.handle(passed)
-            await self._advance(self._source.name, _sequence(records[-1]))
+            self._done = _sequence(records[-1])
 
     async def _next(self) -> list[Record]:
         """The next records, up to the batch size, waiting for the batching window once there is one."""
-        until: float | None = None
-        while len(self._ahead) < self._source.batch_size:
-            self._ahead.extend(await self._in_thread(self._reader.read))
-            if not self._ahead:
-                await self._more()
-                continue
-            until = until or self._clock() + self._source.window
-            left = until - self._clock()
-            if left <= 0 or len(self._ahead) >= self._source.batch_size:
+        if not self._ahead:
+            self._ahead.extend(await self._stream.records(self._done, _WAIT_SECONDS))
+        until = self._clock() + self._source.window
+        while self._ahead and len(self._ahead) < self._source.batch_size:
+            if (left := until - self._clock()) <= 0:
                 break
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(left):
-                    await self._more()
+            self._ahead.extend(await self._stream.records(self._done, left))
         return [self._ahead.popleft() for _ in range(self._fitting())]
 
     def _fitting(self) -> int:
@@ -224,13 +166,13 @@ class StreamPump:
             "version": "1.0",
             "timestamp": _instant(self._clock()),
             "DDBStreamBatchInfo": {
-                "shardId": self._reader.shard,
+                "shardId": SHARD,
                 "startSequenceNumber": _sequence(first),
                 "endSequenceNumber": _sequence(last),
                 "approximateArrivalOfFirstRecord": _instant(_arrival(first)),
                 "approximateArrivalOfLastRecord": _instant(_arrival(last)),
                 "batchSize": len(batch.records),
-                "streamArn": self._reader.arn,
+                "streamArn": self._stream.arn,
             },
         }
         if outcome is not None:

@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from factbook_local.pumps.streams import StreamPump
+from factbook_local.pumps.streams import SHARD, StreamPump
 from factbook_local.stack import StreamSource
 from factbook_local.workers import Outcome
 
@@ -40,49 +40,40 @@ class Function:
         )
 
 
-class Reader:
-    """A stream of given records, handed over in given portions."""
+class Stream:
+    """A stream of given records, handed over in given portions; dry, it ends whoever reads on."""
 
-    arn, shard = ARN, "shardId-0"
+    arn = ARN
 
     def __init__(self, *portions: list[dict[str, Any]]) -> None:
         self.portions = list(portions)
+        self.done: list[int] = []
 
-    def read(self) -> list[dict[str, Any]]:
-        return self.portions.pop(0) if self.portions else []
+    async def records(self, done: str, seconds: float) -> list[dict[str, Any]]:
+        self.done += [int(done)] if done else []
+        if not self.portions:
+            raise asyncio.CancelledError
+        return self.portions.pop(0)
 
 
 class Bench:
-    """A pump whose clock stands still, its discards and positions."""
+    """A pump whose clock stands still, and what it discards."""
 
     def __init__(
-        self, function: Function, source: StreamSource, reader: Reader | None = None, now: float = 1_000.0
+        self, function: Function, source: StreamSource, stream: Stream | None = None, now: float = 1_000.0
     ) -> None:
         self.discarded: list[dict[str, Any]] = []
-        self.positions: list[int] = []
-        self.waits = 0
         self.pump = StreamPump(
             source,
-            reader or Reader(),
+            stream or Stream(),
             function,
-            advance=self.advance,
             discard=self.discard,  # type: ignore[arg-type]
-            more=self.more,
             clock=lambda: now,
             retry_seconds=0.0,
         )
 
     async def discard(self, description: dict[str, Any]) -> None:
         self.discarded.append(description)
-
-    async def advance(self, name: str, sequence: str) -> None:
-        self.positions.append(int(sequence))
-
-    async def more(self) -> None:
-        self.waits += 1
-        if self.waits > 20:
-            raise asyncio.CancelledError
-        await asyncio.sleep(0)
 
     def handle(self, *records: dict[str, Any]) -> None:
         asyncio.run(self.pump.handle(records))
@@ -126,7 +117,7 @@ def test_retries_are_counted_and_what_they_exhaust_is_described() -> None:
         "version": "1.0",
         "timestamp": "1970-01-01T00:16:40.000Z",
         "DDBStreamBatchInfo": {
-            "shardId": "shardId-0",
+            "shardId": SHARD,
             "startSequenceNumber": f"{1:021}",
             "endSequenceNumber": f"{2:021}",
             "approximateArrivalOfFirstRecord": "1970-01-01T00:16:40.000Z",
@@ -169,22 +160,27 @@ def test_an_identifier_of_another_batch_fails_the_whole_batch() -> None:
     assert function.batches == [[1, 2], [1, 2]]
 
 
-def test_the_position_moves_over_what_a_filter_drops() -> None:
+def test_what_a_filter_drops_is_dealt_with() -> None:
     function = Function(lambda numbers: [])
     rules = ({"dynamodb": {"SequenceNumber": [f"{2:021}"]}},)
-    bench = Bench(function, source(filters=rules, batch_size=10), Reader([record(1), record(2), record(3)]))
-    bench.run()
+    stream = Stream([record(1), record(2), record(3)])
+    Bench(function, source(filters=rules, batch_size=10), stream).run()
     assert function.batches == [[2]]
-    assert bench.positions == [3]
+    assert stream.done == [3]
 
 
 def test_a_window_gathers_records_into_one_batch() -> None:
     function = Function(lambda numbers: [])
-    bench = Bench(
-        function, source(window=5.0, batch_size=3), Reader([record(1)], [record(2)], [record(3), record(4)])
-    )
-    bench.run()
-    assert function.batches[0] == [1, 2, 3]
+    stream = Stream([record(1)], [record(2)], [record(3), record(4)])
+    Bench(function, source(window=5.0, batch_size=3), stream).run()
+    assert function.batches == [[1, 2, 3]]  # the fourth waits for its own window
+    assert stream.done == [3]
+
+
+def test_without_a_window_what_is_there_makes_a_batch_at_once() -> None:
+    function = Function(lambda numbers: [])
+    Bench(function, source(batch_size=3), Stream([record(1)], [], list(map(record, range(2, 9))))).run()
+    assert function.batches == [[1], [2, 3, 4], [5, 6, 7], [8]]
 
 
 @given(
