@@ -1,0 +1,152 @@
+"""One event of the HTTP API (payload 2.0) for each route, replayed against the handlers as a function gets it."""
+
+import importlib.util
+import json
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from support.emulators import Aws
+from support.gateway import ROOT, load_app
+from support.principals import House
+
+from factbook.api.app import App, Route
+from factbook.bootstrap import Services
+from factbook_local.openapi import load_apps
+
+EVENTS = {path.stem: json.loads(path.read_text()) for path in sorted((ROOT / "events").glob("*.json"))}
+ROUTES: list[tuple[App, Route]] = [(app, route) for app in load_apps() for route in app]
+
+# What the events name, and a test puts the ids of its own records in the place of.
+TOKEN = "fb_example00_" + "0" * 43
+FACT, TOKEN_ID, LOG_ID = (
+    "0190b6f2-7c1e-8a4d-9b3f-5e2d1c0a8f76",
+    "mfrggzdfmztwq2lk",
+    "run-7:0:4f9d2c81a06b3e57",
+)
+
+
+def function(name: str) -> Any:
+    """functions/<name>/app.py as a module of its own."""
+    spec = importlib.util.spec_from_file_location(f"replayed_{name}", ROOT / "functions" / name / "app.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@dataclass
+class CheckpointFunction:
+    """The checkpoint function, called in this process where the service would invoke it."""
+
+    module: Any
+
+    def call(self, event: dict[str, Any]) -> Any:
+        return self.module.lambda_handler(event, None)
+
+
+@dataclass
+class World:
+    """A tenant with a run in the log and a checkpoint of it; each test adds the fact and the token it changes."""
+
+    services: Services
+    house: House
+    log_id: str
+
+    def replay(self, route: Route, event: dict[str, Any]) -> dict[str, Any]:
+        admin = self.house.admin
+        content = "x" * 70_000 if route.handler.__name__ == "get_content" else "call me in the morning"
+        scope = {"projectId": "support"}
+        fact = admin.call(
+            "POST", "/v1/memory/facts", {"type": "acme.preference", "scope": scope, "content": content}
+        )
+        token = admin.call("POST", "/v1/access/tokens", {"actor": {"kind": "user", "id": "ann"}})
+        text = json.dumps(event)
+        for example, real in (
+            (TOKEN, admin.token),
+            (FACT, fact.json["id"]),
+            (TOKEN_ID, token.json["id"]),
+            (LOG_ID, self.log_id),
+        ):
+            text = text.replace(example, real)
+        app = next(app for app in admin.apps.values() if route.key in {each.key for each in app})
+        answer: dict[str, Any] = app(json.loads(text), None)
+        return answer
+
+
+@pytest.fixture(scope="module")
+def world(ministack: Aws, tmp_path_factory: pytest.TempPathFactory) -> World:
+    folder: Path = tmp_path_factory.mktemp("events")
+    key = Ed25519PrivateKey.generate().private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    (folder / "key").write_bytes(key)
+    settings = replace(
+        ministack.settings,
+        kms_key_id=ministack.client("kms").create_key()["KeyMetadata"]["KeyId"],
+        search_sqlite=str(folder / "index.db"),
+        checkpoint_signer=f"file:{folder}/key",
+    )
+    services = Services(settings, None, ministack.client)
+    module = function("checkpoint")
+    module.services = lambda: services
+    services.logs.__dict__["checkpoint_function"] = CheckpointFunction(module)
+    house = House(services, "events")
+    house.admin.apps["retrieve"] = load_app("retrieve")
+    house.admin.apps["retrieve"].wire = lambda: services
+    rebuild = function("index")
+    rebuild.services = lambda: services
+    rebuild.lambda_handler({"factbook": "rebuild"}, None)
+    entries = json.loads(EVENTS["append_entries"]["body"])
+    appended = house.admin.call("POST", "/v1/memory/runs/run-7/log", entries)
+    assert appended.status == 201, appended.text
+    made = house.admin.call("POST", "/v1/memory/checkpoints", {"runIds": ["run-7"]})
+    assert made.status == 201, made.text
+    return World(services, house, appended.json["entries"][0]["id"])
+
+
+def test_every_route_has_an_event_and_every_event_a_route() -> None:
+    keys = {route.key: route.handler.__name__ for _, route in ROUTES}
+    assert {event["routeKey"]: name for name, event in EVENTS.items()} == keys | {"$default": "unrouted"}
+
+
+@pytest.mark.parametrize("route", [route for _, route in ROUTES], ids=lambda route: route.handler.__name__)
+def test_the_event_of_a_route_is_served(world: World, route: Route) -> None:
+    event = EVENTS[route.handler.__name__]
+    answer = world.replay(route, event)
+    assert answer["statusCode"] == route.status, answer["body"]
+    assert answer["headers"]["Cache-Control"] == "no-store"
+    assert answer["isBase64Encoded"] is False
+    if route.answer is not None:
+        shown = {field.alias or name for name, field in route.answer.model_fields.items()}
+        assert set(json.loads(answer["body"])) <= shown | {"content"}
+
+
+def test_the_event_of_no_route_is_404(world: World) -> None:
+    event = json.loads(json.dumps(EVENTS["unrouted"]).replace(TOKEN, world.house.admin.token))
+    answer = world.house.admin.apps["read"](event, None)
+    assert (answer["statusCode"], json.loads(answer["body"])["error"]["code"]) == (404, "not-found")
+
+
+@pytest.mark.parametrize("name", EVENTS)
+def test_an_event_has_the_shape_that_the_gateway_gives_it(name: str) -> None:
+    event = EVENTS[name]
+    expected = {
+        "version",
+        "routeKey",
+        "rawPath",
+        "rawQueryString",
+        "headers",
+        "requestContext",
+        "isBase64Encoded",
+    }
+    assert expected <= set(event) <= expected | {"queryStringParameters", "pathParameters", "body", "cookies"}
+    assert event["version"] == "2.0"
+    assert all(header == header.lower() for header in event["headers"])
+    context = event["requestContext"]
+    assert context["http"]["path"] == event["rawPath"]
+    assert context["routeKey"] == event["routeKey"]
+    if "body" in event:
+        assert event["headers"]["content-length"] == str(len(event["body"].encode()))
