@@ -225,6 +225,16 @@ class SearchIndexContract:
         )
         assert self.near(EAST, limit=6) == ["many", "one0", "one1", "one2", "one3", "one4"]
 
+    def test_the_few_of_a_tenant_are_found_among_many_that_mean_the_very_same(self) -> None:
+        same = [put(f"{self.tenant}-{n % 3}", f"s{n}", "thanks", vector=EAST) for n in range(3_000)]
+        own = [put(self.tenant, f"own{n:03}", "thanks", vector=EAST) for n in range(400)]
+        other = put(self.tenant, "other", "no thanks", vector=(0, *EAST[:7]))
+        for start in range(0, 3_000, 1_000):
+            assert self.index.apply(same[start : start + 1_000]) == []
+        self.apply(*own, other)
+        assert len(self.near(EAST, limit=50)) == 50
+        assert set(self.near(EAST, limit=1_000)) == {"other", *(change.id for change in own)}
+
     @pytest.mark.parametrize(
         "vector", [EAST[:7], (0.0,) * 8, (float("nan"), *EAST[1:]), (float("inf"), *EAST[1:])]
     )

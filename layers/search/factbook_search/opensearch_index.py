@@ -27,10 +27,11 @@ from factbook.search_ports import (
     LegAnswer,
     LegFailure,
     Refused,
+    VectorLeg,
 )
 
 from .opensearch_client import MISSING, UNAVAILABLE, outages
-from .opensearch_queries import MOST_NEIGHBOURS, Engine, index_body, leg_body, neighbours_of
+from .opensearch_queries import Engine, count_body, index_body, leg_body, neighbours_of
 from .opensearch_writes import apply_changes
 
 READ_SECONDS = 10
@@ -67,14 +68,15 @@ class OpenSearchIndex:
             check_filter(leg.filter)
         answers: list[LegAnswer] = [() for _ in legs]
         asked = {at: neighbours_of(leg) for at, leg in enumerate(legs) if not _is_empty(leg)}
-        while asked:
-            found = self._ask(tenant, [(legs[at], near) for at, near in asked.items()], timeout, index)
-            wider = {}
-            for (at, near), response in zip(asked.items(), found, strict=True):
-                answers[at] = answer = _answer(response, legs[at])
-                if _is_crowded(answer, response, legs[at], near):
-                    wider[at] = min(near * 4, MOST_NEIGHBOURS)
-            asked = wider
+        found = self._ask(tenant, [(legs[at], near) for at, near in asked.items()], timeout, index)
+        short = {}
+        for at, (response, passing) in zip(asked, found, strict=True):
+            answers[at] = answer = _answer(response, legs[at])
+            if _is_short(answer, response, legs[at], passing):
+                short[at] = passing
+        again = self._ask(tenant, [(legs[at], near) for at, near in short.items()], timeout, index)
+        for at, (response, _) in zip(short, again, strict=True):
+            answers[at] = _answer(response, legs[at])
         if legs and all(isinstance(answer, LegFailure) for answer in answers):
             raise SearchUnavailable(UNAVAILABLE)
         return answers
@@ -153,19 +155,28 @@ class OpenSearchIndex:
 
     def _ask(
         self, tenant: str, legs: Sequence[tuple[Leg, int]], timeout: float, index: str | None
-    ) -> list[dict[str, Any]]:
-        """One `_msearch`. A leg that only some shards answered counts as not answered."""
-        header = {"index": index or self.prefix, "allow_partial_search_results": False}
+    ) -> list[tuple[dict[str, Any], int]]:
+        """For each leg its response and, for a vector, how many documents pass its filter: one `_msearch`.
+
+        A leg that only some shards answered counts as not answered.
+        """
+        if not legs:
+            return []
         timeout_ms = max(1, int(timeout * SERVER_SHARE * 1000))
-        lines: list[dict[str, Any]] = []
-        for leg, near in legs:
-            lines += [header, leg_body(tenant, leg, near, timeout_ms)]
+        bodies = [leg_body(tenant, leg, near, timeout_ms) for leg, near in legs]
+        bodies += [count_body(tenant, leg, timeout_ms) for leg, _ in legs if isinstance(leg, VectorLeg)]
+        header = {"index": index or self.prefix, "allow_partial_search_results": False}
+        lines = [line for body in bodies for line in (header, body)]
         with outages():
             answer = self._client.msearch(body=lines, params={"request_timeout": timeout})
         responses: list[dict[str, Any]] = answer["responses"]
         if any(_error_type(response) == "index_not_found_exception" for response in responses):
             raise IndexMissing(MISSING)
-        return responses
+        counts = map(_total, responses[len(legs) :])
+        return [
+            (response, next(counts) if isinstance(leg, VectorLeg) else 0)
+            for (leg, _), response in zip(legs, responses, strict=False)
+        ]
 
     def _heads(
         self, rules: list[dict[str, Any]], size: int, after: list[str] | None, index: str | None
@@ -195,11 +206,18 @@ def _is_empty(leg: Leg) -> bool:
     return leg.limit < 1 or (isinstance(leg, KeywordLeg) and not leg.terms)
 
 
-def _is_crowded(answer: LegAnswer, response: dict[str, Any], leg: Leg, near: int) -> bool:
-    """Whether chunks of few records took all the places, so that other records may be near as well."""
-    if isinstance(leg, KeywordLeg) or isinstance(answer, LegFailure) or near == MOST_NEIGHBOURS:
+def _is_short(answer: LegAnswer, response: dict[str, Any], leg: Leg, passing: int) -> bool:
+    """Whether records are missing: chunks of few records took the places, or a graph of many like vectors gave too little.
+
+    Asking once more for as many neighbours as there are documents makes the service compare them one by one.
+    """
+    if isinstance(leg, KeywordLeg) or isinstance(answer, LegFailure):
         return False
-    return len(answer) < leg.limit and response["hits"]["total"]["value"] >= near
+    return len(answer) < leg.limit and _total(response) < passing
+
+
+def _total(response: dict[str, Any]) -> int:
+    return 0 if "error" in response else int(response["hits"]["total"]["value"])
 
 
 def _answer(response: dict[str, Any], leg: Leg) -> LegAnswer:

@@ -8,14 +8,15 @@ from typing import Any, Literal
 
 from factbook.domain.documents import KEYWORD_FIELDS, NUMBER_FIELDS
 from factbook.domain.filters import AllOf, AnyOf, Equals, Filter, Missing, Not, OneOf, Range
-from factbook.search_ports import EmbeddingSpace, KeywordLeg, Leg
+from factbook.search_ports import EmbeddingSpace, KeywordLeg, Leg, VectorLeg
 
 Engine = Literal["lucene", "faiss"]
 Body = dict[str, Any]
 
 MOST_NEIGHBOURS = 10_000
-FEWEST_NEIGHBOURS = 100
-"""Fewer would save little and cost recall: the graph is searched as widely as neighbours are asked for."""
+FEWEST_NEIGHBOURS = 300
+"""Fewer would save little and cost recall: the graph is searched as widely as neighbours are asked for, and a filtered
+set of no more is compared one by one (lucene)."""
 EXACT_BELOW = 20_000
 """Filtered sets up to this size are compared one by one (faiss; lucene decides by itself)."""
 
@@ -112,10 +113,20 @@ def leg_body(tenant: str, leg: Leg, neighbours: int, timeout_ms: int) -> Body:
         "sort": ["_score", {"id": "asc"}],
         "size": leg.limit,
         "timeout": f"{timeout_ms}ms",
-        "track_total_hits": not isinstance(leg, KeywordLeg),
+        "track_total_hits": isinstance(leg, VectorLeg),
         "_source": False,
         "version": True,
         "docvalue_fields": ["id", "chunk"],
+    }
+
+
+def count_body(tenant: str, leg: VectorLeg, timeout_ms: int) -> Body:
+    """How many documents a vector leg could have given, counted up to MOST_NEIGHBOURS."""
+    return {
+        "query": {"bool": {"filter": [within(tenant, leg.filter), {"exists": {"field": "vector"}}]}},
+        "size": 0,
+        "timeout": f"{timeout_ms}ms",
+        "track_total_hits": MOST_NEIGHBOURS,
     }
 
 

@@ -43,13 +43,9 @@ Outcome = Literal["created", "replaced", "obsolete"] | Refused
 
 def apply_changes(client: OpenSearch, alias: str, changes: Sequence[Change]) -> list[Refused]:
     """Each change by itself; the refused ones in the order given."""
-    problems = {id(change): change_problem(change, _dimensions(change)) for change in changes}
-    possible = [change for change in changes if problems[id(change)] is None]
-    refused = {
-        id(change): Refused(change, problem, retry=False)
-        for change in changes
-        if (problem := problems[id(change)])
-    }
+    problems = ((change, change_problem(change, _dimensions(change))) for change in changes)
+    refused = {id(change): Refused(change, problem, retry=False) for change, problem in problems if problem}
+    possible = [change for change in changes if id(change) not in refused]
     with outages():
         heads = write(client, alias, [_document(change, 0) for change in possible])
         fates = list(zip(possible, heads, strict=True))

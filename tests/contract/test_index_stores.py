@@ -1,0 +1,107 @@
+"""The stores beside the search index: fakes that other tests trust, and DynamoDB on moto and on ministack."""
+
+import pytest
+from support.emulators import Aws
+from support.principals import principal
+from support.search_world import FakeBacklog, FakeJobs, FakePolicies
+
+from factbook.adapters.dynamodb.backlog import DynamoBacklog
+from factbook.adapters.dynamodb.fact_walks import DynamoFactWalk, DynamoRemains
+from factbook.adapters.dynamodb.facts import DynamoFacts
+from factbook.adapters.dynamodb.index_jobs import DynamoJobs
+from factbook.adapters.dynamodb.messages import DynamoMessages
+from factbook.adapters.dynamodb.policies import DynamoPolicies
+from factbook.domain import times
+from factbook.domain.facts import FactChanges, Payload, close, open_fact, supersede
+from factbook.domain.scope import Scope
+from factbook.ports import Head
+
+from .index_stores import BacklogContract, JobStoreContract, PolicyStoreContract
+
+
+class TestFakes(BacklogContract, JobStoreContract, PolicyStoreContract):
+    @pytest.fixture(autouse=True)
+    def _stores(self):
+        self.backlog, self.jobs, self.policies = FakeBacklog(), FakeJobs(), FakePolicies()
+
+
+class OnDynamo(BacklogContract, JobStoreContract, PolicyStoreContract):
+    def connect(self, aws: Aws) -> None:
+        client, table = aws.client("dynamodb"), aws.settings.access_table
+        self.backlog, self.jobs = DynamoBacklog(client, table), DynamoJobs(client, table)
+        self.policies = DynamoPolicies(client, table)
+        self.facts = DynamoFacts(client, aws.settings.facts_table)
+        self.walk = DynamoFactWalk(client, aws.settings.facts_table, self.facts)
+        self.discarded: list[str] = []
+        self.remains = DynamoRemains(client, aws.settings.facts_table, self.discarded.append)
+        self.messages = DynamoMessages(client, aws.settings.log_table)
+
+    def test_a_walk_meets_every_head_once_current_or_closed(self, tenant):
+        heads = [self._head(tenant, number) for number in range(25)]
+        for number, head in enumerate(heads):
+            if number % 3 == 0:
+                heads[number] = head = Head(
+                    close(head.fact, "user:ann", "2026-02-01T00:00:00.000Z", "deleted"), 2
+                )
+            self.facts.create(head)
+
+        expected = sorted((head.fact.id, head.edition) for head in heads)
+        assert sorted(self._walked(tenant)) == expected
+        assert [found for found in sorted(self._walked(None)) if found in expected] == expected
+
+    def test_what_a_removed_fact_leaves_is_removed_and_another_life_of_its_id_stays(self, tenant):
+        old, new = self._head(tenant, 1), self._head(tenant, 1, "2026-03-01T00:00:00.000Z")
+        for head in (old, new):
+            closed, following = supersede(
+                head.fact,
+                FactChanges(),
+                Payload('"b"', "sha256:b", 3),
+                principal(tenant),
+                times.add(head.fact.created_at, days=1),
+            )
+            closed = closed.model_copy(update={"content_ref": f"blob://s3/b/{head.fact.created_at}"})
+            self.facts.create(head)
+            self.facts.advance(head, closed, Head(following, 2))
+            if head is old:
+                self.remains.remove(following)
+                self.remains.remove(following)
+                assert self.facts.revisions(tenant, "f1", 99, 10**6) == ([], False)
+                self.facts.amend(Head(following, 2), Head(following.model_copy(update={"version": 1}), 1))
+                self._delete_head(tenant, "f1")
+
+        self.remains.remove(old.fact)
+        assert self.discarded == [f"blob://s3/b/{old.fact.created_at}"]
+        kept, _ = self.facts.revisions(tenant, "f1", 99, 10**6)
+        assert [revision.created_at for revision in kept] == [new.fact.created_at]
+
+    def _walked(self, tenant):
+        found, after = [], None
+        while True:
+            page = self.walk.heads(tenant, after, 10)
+            found += [(head.fact.id, head.edition) for head in page.heads]
+            after = page.next
+            if after is None:
+                return found
+
+    def _head(self, tenant, number, now="2026-01-01T00:00:00.000Z"):
+        scope, payload = Scope(tenant_id=tenant), Payload('"a"', "sha256:a", 3)
+        return Head(
+            open_fact(f"f{number}", "acme.note", scope, FactChanges(), payload, principal(tenant), now)
+        )
+
+    def _delete_head(self, tenant, fact_id):
+        self.facts._client.delete_item(
+            TableName=self.facts._table, Key={"pk": {"S": f"{tenant}|{fact_id}"}, "sk": {"S": "h"}}
+        )
+
+
+class TestDynamoOnMoto(OnDynamo):
+    @pytest.fixture(autouse=True)
+    def _stores(self, moto: Aws) -> None:
+        self.connect(moto)
+
+
+class TestDynamoOnMinistack(OnDynamo):
+    @pytest.fixture(autouse=True)
+    def _stores(self, ministack: Aws) -> None:
+        self.connect(ministack)

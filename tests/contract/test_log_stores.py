@@ -1,0 +1,39 @@
+"""The contracts of the log's stores on the fakes that other tests trust, on moto and on ministack."""
+
+import pytest
+from support.emulators import Aws
+from support.log_fakes import FakeCheckpoints, FakeKeys, FakeLog, FakeTree
+
+from factbook.adapters.checkpoint_bucket import S3Checkpoints
+from factbook.adapters.dynamodb.keys_table import DynamoKeys
+from factbook.adapters.dynamodb.log import DynamoLog
+from factbook.adapters.dynamodb.tree import DynamoTree
+
+from .log_stores import CheckpointStoreContract, KeyStoreContract, LogStoreContract, TreeStoreContract
+
+
+class TestFakes(LogStoreContract, KeyStoreContract, TreeStoreContract, CheckpointStoreContract):
+    @pytest.fixture(autouse=True)
+    def _stores(self) -> None:
+        self.log, self.keys, self.tree, self.published = FakeLog(), FakeKeys(), FakeTree(), FakeCheckpoints()
+
+
+class OnAws(LogStoreContract, KeyStoreContract, TreeStoreContract, CheckpointStoreContract):
+    def stand_on(self, aws: Aws) -> None:
+        dynamodb, settings = aws.client("dynamodb"), aws.settings
+        self.log = DynamoLog(dynamodb, settings.log_table)
+        self.keys = DynamoKeys(dynamodb, settings.keys_table)
+        self.tree = DynamoTree(dynamodb, settings.access_table)
+        self.published = S3Checkpoints(aws.client("s3"), settings.checkpoints_bucket)
+
+
+class TestDynamoAndS3OnMoto(OnAws):
+    @pytest.fixture(autouse=True)
+    def _stores(self, moto: Aws) -> None:
+        self.stand_on(moto)
+
+
+class TestDynamoAndS3OnMinistack(OnAws):
+    @pytest.fixture(autouse=True)
+    def _stores(self, ministack: Aws) -> None:
+        self.stand_on(ministack)
