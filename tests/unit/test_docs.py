@@ -1,0 +1,117 @@
+"""The documentation against the code: every route, field, code, setting and command, and every example."""
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+import pytest
+from pydantic import BaseModel
+from support.gateway import ROOT, pattern_of
+from support.tables import declared
+
+from factbook.api.app import Route
+from factbook.api.errors import STATUSES
+from factbook.api.requests import Request, read_query, validate
+from factbook.settings import Settings
+from factbook_local.cli import COMMANDS
+from factbook_local.openapi import load_apps
+
+API = (ROOT / "docs" / "api.md").read_text()
+SETTINGS = (ROOT / "docs" / "settings.md").read_text()
+ROUTES = {route.key: route for app in load_apps() for route in app}
+SECTIONS = {
+    title.strip("`"): text
+    for title, _, text in (part.partition("\n") for part in re.split(r"^### ", API, flags=re.MULTILINE)[1:])
+}
+EVERYWHERE = {error.code for error, status in STATUSES.items() if status in (401, 413, 429)} | {
+    "storage-unavailable"
+}
+each_route = pytest.mark.parametrize("route", list(ROUTES.values()), ids=list(ROUTES))
+
+
+def fields_of(model: type[BaseModel] | None) -> set[str]:
+    return set() if model is None else {field.alias or name for name, field in model.model_fields.items()}
+
+
+def examples(kind: str) -> Iterator[tuple[str, str]]:
+    for key, text in SECTIONS.items():
+        for block in re.findall(rf"```{kind}\n(.*?)```", text, re.DOTALL):
+            yield key, block
+
+
+def test_every_route_has_a_section_and_every_section_a_route() -> None:
+    assert set(SECTIONS) == set(ROUTES)
+
+
+@each_route
+def test_a_section_names_every_field_and_every_code_of_its_route(route: Route) -> None:
+    text = SECTIONS[route.key]
+    named = set(re.findall(r"`([^`\s]+)`", text)) | set(re.findall(r"`(\w+)[=:]", text))
+    assert fields_of(route.body) | fields_of(route.query) <= named
+    assert {refusal.code for refusal in route.refusals} <= named
+    assert route.status in (200, 307) or str(route.status) in text
+
+
+def test_the_table_of_errors_has_every_code_beside_its_status() -> None:
+    rows = {
+        code: statuses
+        for statuses, cell in re.findall(r"^\| ([\d, ]+) \| (.*) \|$", API, re.MULTILINE)
+        for code in re.findall(r"`([a-z]+(?:-[a-z]+)+)`", cell)
+    }
+    for error, status in STATUSES.items():
+        assert str(status) in rows[error.code]
+    assert set(rows) == {error.code for error in STATUSES} | {"internal-error"}
+
+
+@each_route
+def test_a_section_has_an_example_request_that_the_route_takes(route: Route) -> None:
+    (example,) = [block for key, block in examples("http") if key == route.key]
+    line, _, body = example.partition("\n\n")
+    method, target = line.split()
+    parts = urlsplit(target)
+    assert method == route.method
+    assert pattern_of(route.path).fullmatch(parts.path)
+    query = dict(parse_qsl(parts.query, strict_parsing=bool(parts.query)))
+    if route.query is None:
+        assert not query
+    else:
+        read_query(route.query, Request(route.key, "", {}, {}, query, b""))
+    if route.body is None:
+        assert not body
+    else:
+        validate(route.body, json.loads(body))
+
+
+@pytest.mark.parametrize(("key", "block"), list(examples("json")))
+def test_an_example_answer_has_only_fields_that_its_route_answers(key: str, block: str) -> None:
+    answer: dict[str, Any] = json.loads(block)
+    assert set(answer) <= fields_of(ROUTES[key].answer) | {"content"}
+
+
+def test_every_setting_and_variable_of_the_template_is_documented() -> None:
+    documented = set(re.findall(r"^\| `([A-Z_]+)` \|", SETTINGS, re.MULTILINE))
+    assert documented == {name.upper() for name in Settings.__dataclass_fields__}
+    for function in declared().functions.values():
+        assert set(function.environment) <= set(re.findall(r"`([A-Z_]+)`", SETTINGS))
+
+
+def test_the_default_of_every_setting_is_the_documented_one() -> None:
+    defaults = dict(re.findall(r"^\| `([A-Z_]+)` \| (?:`([^`]*)`)? ?\|", SETTINGS, re.MULTILINE))
+    assert {name.lower(): default for name, default in defaults.items()} == {
+        name: field.default for name, field in Settings.__dataclass_fields__.items()
+    }
+
+
+def test_every_command_is_documented() -> None:
+    documented = re.findall(r"^\| `factbook (\w+)` \| (.*) \|$", SETTINGS, re.MULTILINE)
+    assert {name for name, _ in documented} == set(COMMANDS)
+    for name, text in documented:
+        assert text.partition(";")[0] == COMMANDS[name][1]
+
+
+def test_links_between_pages_lead_somewhere() -> None:
+    for page in (ROOT / "docs").glob("*.md"):
+        for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):
+            assert (page.parent / target).exists(), (page.name, target)
