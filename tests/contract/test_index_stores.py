@@ -49,30 +49,30 @@ class OnDynamo(BacklogContract, JobStoreContract, PolicyStoreContract):
         assert sorted(self._walked(tenant)) == expected
         assert [found for found in sorted(self._walked(None)) if found in expected] == expected
 
-    def test_what_a_removed_fact_leaves_is_removed_and_another_life_of_its_id_stays(self, tenant):
-        old, new = self._head(tenant, 1), self._head(tenant, 1, "2026-03-01T00:00:00.000Z")
-        for head in (old, new):
-            closed, following = supersede(
-                head.fact,
-                FactChanges(),
-                Payload('"b"', "sha256:b", 3),
-                principal(tenant),
-                times.add(head.fact.created_at, days=1),
-            )
-            closed = closed.model_copy(update={"content_ref": f"blob://s3/b/{head.fact.created_at}"})
-            self.facts.create(head)
-            self.facts.advance(head, closed, Head(following, 2))
-            if head is old:
-                self.remains.remove(following)
-                self.remains.remove(following)
-                assert self.facts.revisions(tenant, "f1", 99, 10**6) == ([], False)
-                self.facts.amend(Head(following, 2), Head(following.model_copy(update={"version": 1}), 1))
-                self._delete_head(tenant, "f1")
+    def test_what_a_removed_fact_leaves_is_removed_and_its_ids_next_life_keeps_its_own(self, tenant):
+        old = self._superseded(tenant, "2026-01-01T00:00:00.000Z")
+        self._delete_head(tenant, "f1")
+        self.remains.remove(old)
+        assert self.facts.revisions(tenant, "f1", 99, 10**6) == ([], False)
+        assert self.discarded == [f"blob://s3/b/{old.created_at}"]
 
-        self.remains.remove(old.fact)
-        assert self.discarded == [f"blob://s3/b/{old.fact.created_at}"]
+        new = self._superseded(tenant, "2026-03-01T00:00:00.000Z")
+        self.remains.remove(old)
         kept, _ = self.facts.revisions(tenant, "f1", 99, 10**6)
-        assert [revision.created_at for revision in kept] == [new.fact.created_at]
+        assert [revision.created_at for revision in kept] == [new.created_at]
+        assert self.discarded == [f"blob://s3/b/{old.created_at}"]
+
+    def _superseded(self, tenant, now):
+        """A fact at version 2 whose first revision has a payload; its head's fact."""
+        head = self._head(tenant, 1, now)
+        payload = Payload(text='"b"', content_hash="sha256:b", size=3)
+        closed, following = supersede(
+            head.fact, FactChanges(), payload, principal(tenant), times.add(now, days=1)
+        )
+        closed = closed.model_copy(update={"content_ref": f"blob://s3/b/{now}"})
+        self.facts.create(head)
+        self.facts.advance(head, closed, Head(following, 2))
+        return following
 
     def _walked(self, tenant):
         found, after = [], None
@@ -84,7 +84,7 @@ class OnDynamo(BacklogContract, JobStoreContract, PolicyStoreContract):
                 return found
 
     def _head(self, tenant, number, now="2026-01-01T00:00:00.000Z"):
-        scope, payload = Scope(tenant_id=tenant), Payload('"a"', "sha256:a", 3)
+        scope, payload = Scope(tenant_id=tenant), Payload(text='"a"', content_hash="sha256:a", size=3)
         return Head(
             open_fact(f"f{number}", "acme.note", scope, FactChanges(), payload, principal(tenant), now)
         )
