@@ -34,6 +34,7 @@ class S3Blobs:
                 Key=name,
                 Body=body,
                 ContentType="application/json",
+                ChecksumAlgorithm="SHA256",
                 ChecksumSHA256=base64.b64encode(hashlib.sha256(body).digest()).decode(),
             )
 
@@ -58,7 +59,11 @@ class S3Blobs:
             self._client.delete_object_tagging(Bucket=bucket, Key=name)
 
     def upload_headers(self, size: int, sha256: str) -> dict[str, str]:
-        return {"Content-Length": str(size), "x-amz-checksum-sha256": _base64(sha256), "x-amz-tagging": PENDING}
+        return {
+            "Content-Length": str(size),
+            "x-amz-checksum-sha256": _base64(sha256),
+            "x-amz-tagging": PENDING,
+        }
 
     def stat(self, ref: str) -> tuple[int, str] | None:
         bucket, name = _located(ref)

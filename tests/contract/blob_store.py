@@ -1,0 +1,68 @@
+"""What every BlobStore keeps."""
+
+import hashlib
+import itertools
+import uuid
+from abc import ABC, abstractmethod
+
+import pytest
+from support.access_model import NAMES
+
+from factbook.ports import BlobStore
+
+BODY = "é😀".encode() * 30_000
+
+
+class BlobStoreContract(ABC):
+    """Subclasses give `store` and say how a stored payload is read past it."""
+
+    store: BlobStore
+
+    @pytest.fixture(autouse=True)
+    def _tenant(self, tenant: str) -> None:
+        self.tenant = tenant
+
+    @abstractmethod
+    def body_of(self, ref: str) -> bytes | None: ...
+
+    def new(self) -> str:
+        return self.store.new_ref(self.tenant, str(uuid.uuid4()), uuid.uuid4().hex)
+
+    def test_a_payload_is_kept_byte_for_byte(self) -> None:
+        ref = self.new()
+        self.store.put(ref, BODY)
+        assert self.body_of(ref) == BODY
+        assert self.store.stat(ref) == (len(BODY), hashlib.sha256(BODY).hexdigest())
+
+    def test_nothing_is_where_nothing_was_put(self) -> None:
+        assert self.store.stat(self.new()) is None
+        self.store.discard(self.new())
+
+    def test_a_discarded_payload_is_gone_and_others_stay(self) -> None:
+        one, other = self.new(), self.new()
+        for ref in (one, other):
+            self.store.put(ref, BODY)
+        self.store.discard(one)
+        self.store.discard(one)
+        assert self.store.stat(one) is None
+        assert self.body_of(other) == BODY
+
+    def test_a_reference_names_its_tenant_fact_and_object_and_nothing_else(self) -> None:
+        refs = [
+            self.store.new_ref(tenant, fact, name)
+            for tenant, fact, name in itertools.product(NAMES, ("f1", "f2"), ("n1", "n2"))
+        ]
+        assert len(set(refs)) == len(refs)
+        assert all(ref.startswith("blob://s3/") and ref.count("/") == 7 for ref in refs)
+        assert self.store.new_ref(self.tenant, "f", "n") == self.store.new_ref(self.tenant, "f", "n")
+
+    def test_a_download_names_the_object_and_is_signed_anew(self) -> None:
+        ref = self.new()
+        self.store.put(ref, BODY)
+        assert ref.rsplit("/", 1)[1] in self.store.download_url(ref)
+
+    def test_an_upload_is_for_exactly_its_bytes(self) -> None:
+        ref = self.new()
+        one = self.store.upload_url(ref, 5, "0" * 64, 60)
+        assert ref.rsplit("/", 1)[1] in one
+        assert self.store.upload_headers(5, "0" * 64)["Content-Length"] == "5"

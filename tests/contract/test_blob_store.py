@@ -1,0 +1,86 @@
+"""The BlobStore contract on the fake, on moto and on ministack, and uploads over HTTP."""
+
+import hashlib
+import urllib.error
+import urllib.request
+from typing import Any
+
+import pytest
+from support.emulators import Aws
+from support.fakes import FakeBlobs
+
+from factbook.adapters.s3 import S3Blobs
+
+from .blob_store import BODY, BlobStoreContract
+
+
+class TestFakeBlobs(BlobStoreContract):
+    @pytest.fixture(autouse=True)
+    def _store(self) -> None:
+        self.store: Any = FakeBlobs()
+
+    def body_of(self, ref: str) -> bytes | None:
+        return self.store.bodies.get(ref)
+
+
+class OnS3(BlobStoreContract):
+    client: Any
+    bucket: str
+
+    def over(self, aws: Aws) -> None:
+        self.client, self.bucket = aws.client("s3"), aws.settings.blobs_bucket
+        self.store = S3Blobs(self.client, self.bucket)
+
+    def body_of(self, ref: str) -> bytes | None:
+        name = ref.removeprefix(f"blob://s3/{self.bucket}/")
+        return self.client.get_object(Bucket=self.bucket, Key=name)["Body"].read()
+
+    def tags_of(self, ref: str) -> dict[str, str]:
+        name = ref.removeprefix(f"blob://s3/{self.bucket}/")
+        found = self.client.get_object_tagging(Bucket=self.bucket, Key=name)["TagSet"]
+        return {tag["Key"]: tag["Value"] for tag in found}
+
+
+class TestS3BlobsOnMoto(OnS3):
+    @pytest.fixture(autouse=True)
+    def _store(self, moto: Aws) -> None:
+        self.over(moto)
+
+
+class TestS3BlobsOnMinistack(OnS3):
+    @pytest.fixture(autouse=True)
+    def _store(self, ministack: Aws) -> None:
+        self.over(ministack)
+
+    def put(self, ref: str, body: bytes, said: bytes = BODY) -> int:
+        """PUT a body to the upload URL of `said`, as a caller does; the status."""
+        size, sha256 = len(said), hashlib.sha256(said).hexdigest()
+        url = self.store.upload_url(ref, size, sha256, 60)
+        headers = self.store.upload_headers(size, sha256) | {"Content-Length": str(len(body))}
+        request = urllib.request.Request(url, body, headers, method="PUT")
+        try:
+            with urllib.request.urlopen(request, timeout=10) as answer:
+                return int(answer.status)
+        except urllib.error.HTTPError as error:
+            error.close()
+            return error.code
+
+    def test_an_upload_is_pending_until_a_fact_claims_it(self) -> None:
+        ref = self.new()
+        assert self.put(ref, BODY) == 200
+        assert self.store.stat(ref) == (len(BODY), hashlib.sha256(BODY).hexdigest())
+        assert self.tags_of(ref) == {"pending": "true"}
+        self.store.claim(ref)
+        assert self.tags_of(ref) == {}
+        assert self.body_of(ref) == BODY
+
+    def test_an_upload_of_other_bytes_is_refused(self) -> None:
+        ref = self.new()
+        assert self.put(ref, b"x" * len(BODY)) == 400
+        assert self.store.stat(ref) is None
+
+    def test_a_download_serves_the_bytes(self) -> None:
+        ref = self.new()
+        self.store.put(ref, BODY)
+        with urllib.request.urlopen(self.store.download_url(ref), timeout=10) as answer:
+            assert answer.read() == BODY
