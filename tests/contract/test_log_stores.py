@@ -9,10 +9,16 @@ from factbook.adapters.dynamodb.keys_table import DynamoKeys
 from factbook.adapters.dynamodb.log import DynamoLog
 from factbook.adapters.dynamodb.tree import DynamoTree
 
-from .log_stores import CheckpointStoreContract, KeyStoreContract, LogStoreContract, TreeStoreContract
+from .log_stores import (
+    CheckpointStoreContract,
+    KeyStoreContract,
+    LogStoreContract,
+    TreePagesContract,
+    TreeStoreContract,
+)
 
 
-class TestFakes(LogStoreContract, KeyStoreContract, TreeStoreContract, CheckpointStoreContract):
+class TestFakes(LogStoreContract, KeyStoreContract, TreePagesContract, CheckpointStoreContract):
     @pytest.fixture(autouse=True)
     def _stores(self) -> None:
         self.log, self.keys, self.tree, self.published = FakeLog(), FakeKeys(), FakeTree(), FakeCheckpoints()
@@ -33,7 +39,7 @@ class TestDynamoAndS3OnMoto(OnAws):
         self.stand_on(moto)
 
 
-class TestDynamoAndS3OnMinistack(OnAws):
+class TestDynamoAndS3OnMinistack(TreePagesContract, OnAws):
     @pytest.fixture(autouse=True)
     def _stores(self, ministack: Aws) -> None:
         self.stand_on(ministack)
