@@ -1,0 +1,183 @@
+"""The index function on what streams send: partial failures, duplicates, poison, and what a time to live leaves behind."""
+
+import importlib.util
+import itertools
+import json
+from dataclasses import replace
+
+import pytest
+from support.gateway import ROOT
+from support.principals import House
+
+from factbook.adapters.dynamodb.client import to_item
+from factbook.adapters.dynamodb.fact_items import head_item
+from factbook.domain.errors import SearchUnavailable
+from factbook.search_bootstrap import SearchServices
+from factbook.search_ports import Refused
+
+
+def _module():
+    spec = importlib.util.spec_from_file_location(
+        "functions_index_app", ROOT / "functions" / "index" / "app.py"
+    )
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+FUNCTION = _module()
+SEQUENCE = itertools.count(1)
+
+
+@pytest.fixture
+def wired(moto, tmp_path):
+    """Search services over moto's tables, a queue for dead letters and a fresh index."""
+    queue = moto.client("sqs").create_queue(QueueName="index-dead-letters")["QueueUrl"]
+    settings = replace(moto.settings, search_sqlite=str(tmp_path / "index.sqlite"), index_dead_letters=queue)
+    services = moto.services()
+    services.settings = settings
+    made = SearchServices(services, moto.client)
+    made.index.activate(made.index.create(None).name)
+    return made
+
+
+@pytest.fixture
+def writer(moto, tenant):
+    return House(moto.services(), tenant)
+
+
+def _write(writer, content, **said):
+    reply = writer.admin.call(
+        "POST", "/v1/memory/facts", {"type": "acme.note", "scope": {}, "content": content, **said}
+    )
+    assert reply.status == 201, reply.text
+    return writer.services.memory.facts.head(writer.tenant, reply.json["id"])
+
+
+def _record(head, *, name="MODIFY", image=None):
+    item = to_item(head_item(head)) if image is None else image
+    which = "OldImage" if name == "REMOVE" else "NewImage"
+    return {
+        "eventName": name,
+        "eventSourceARN": "arn:aws:dynamodb:us-east-1:000000000000:table/facts/stream/x",
+        "dynamodb": {
+            "Keys": {key: item[key] for key in ("pk", "sk")},
+            "SequenceNumber": str(next(SEQUENCE)),
+            which: item,
+        },
+    }
+
+
+def _found(wired, tenant, text):
+    from factbook.domain.filters import AllOf
+    from factbook.search_ports import KeywordLeg
+
+    (hits,) = wired.index.search(tenant, [KeywordLeg(wired.tokenizer.query(text), AllOf(), 10)])
+    return [hit.id for hit in hits]
+
+
+def test_heads_are_indexed_and_closed_revisions_are_no_news(wired, writer, tenant):
+    head = _write(writer, "tea")
+    record = _record(head, name="INSERT")
+    revision = _record(head, image={**record["dynamodb"]["NewImage"], "sk": {"S": "v0000000001"}})
+
+    assert FUNCTION.follow(wired, [revision]) == {"batchItemFailures": []}
+    assert _found(wired, tenant, "tea") == []
+    assert FUNCTION.follow(wired, [record, record]) == {"batchItemFailures": []}
+    assert _found(wired, tenant, "tea") == [head.fact.id]
+
+
+def test_an_unreadable_item_goes_to_the_dead_letters_by_key_and_holds_nothing_up(wired, writer, tenant, moto):
+    head = _write(writer, "tea")
+    broken = _record(head, image={**to_item(head_item(head)), "d": {"S": "secret words, no JSON"}})
+
+    assert FUNCTION.follow(wired, [broken, _record(head)]) == {"batchItemFailures": []}
+
+    sqs = moto.client("sqs")
+    letters = sqs.receive_message(QueueUrl=wired.settings.index_dead_letters)["Messages"]
+    assert [json.loads(letter["Body"]) for letter in letters] == [
+        {"key": f"{tenant}|{head.fact.id}", "reason": "unreadable (BadInput)"}
+    ]
+    assert _found(wired, tenant, "tea") == [head.fact.id]
+
+
+def test_only_the_records_that_failed_for_now_are_sent_again(wired, writer, tenant, monkeypatch):
+    later, fine = _write(writer, "later"), _write(writer, "fine")
+    records = [_record(later), _record(fine)]
+    apply = wired.index.apply
+    monkeypatch.setattr(
+        wired.index,
+        "apply",
+        lambda changes, index: [Refused(changes[0], "busy", retry=True), *apply(changes[1:], index=index)],
+    )
+
+    answer = FUNCTION.follow(wired, records)
+
+    failed = records[0]["dynamodb"]["SequenceNumber"]
+    assert answer == {"batchItemFailures": [{"itemIdentifier": failed}]}
+    assert _found(wired, tenant, "fine") == [fine.fact.id]
+
+
+def test_an_index_that_is_down_sends_the_whole_batch_again(wired, writer, monkeypatch):
+    records = [_record(_write(writer, "tea")), _record(_write(writer, "coffee"))]
+
+    def down(*_, **__):
+        raise SearchUnavailable("down")
+
+    monkeypatch.setattr(wired.index, "apply", down)
+    assert [each["itemIdentifier"] for each in FUNCTION.follow(wired, records)["batchItemFailures"]] == [
+        record["dynamodb"]["SequenceNumber"] for record in records
+    ]
+
+
+def test_what_a_time_to_live_removed_is_forgotten_with_its_revisions(wired, writer, tenant):
+    head = _write(writer, "tea one")
+    writer.admin.call("POST", f"/v1/memory/facts/{head.fact.id}/supersede", {"content": "tea two"})
+    head = writer.services.memory.facts.head(tenant, head.fact.id)
+    FUNCTION.follow(wired, [_record(head)])
+    assert _found(wired, tenant, "tea") == [head.fact.id]
+
+    assert FUNCTION.follow(wired, [_record(head, name="REMOVE")]) == {"batchItemFailures": []}
+    assert _found(wired, tenant, "tea") == []
+    assert writer.services.memory.facts.revisions(tenant, head.fact.id, 99, 10**6) == ([], False)
+    FUNCTION.follow(wired, [_record(head)])  # a late duplicate
+    assert _found(wired, tenant, "tea") == []
+
+
+def test_log_entries_are_indexed_from_their_own_stream(wired, writer, tenant, moto):
+    scope = {"projectId": "x"}  # one that is not sealed: these tables have no key management
+    entries = [
+        {"kind": "user-message", "actor": "ana", "payload": {"text": "Where is the office?"}, "scope": scope},
+        {"kind": "tool-call", "payload": {"text": "office lookup"}, "scope": scope},
+        {"kind": "agent-message", "actor": "bot", "payload": {"text": "Near the castle"}, "scope": scope},
+    ]
+    reply = writer.admin.call("POST", "/v1/memory/runs/r1/log", {"entries": entries})
+    assert reply.status == 201, reply.text
+    page = moto.client("dynamodb").scan(TableName=moto.settings.log_table)
+    records = [
+        {
+            "eventName": "INSERT",
+            "eventSourceARN": f"arn:aws:dynamodb:us-east-1:1:table/{moto.settings.log_table}/stream/x",
+            "dynamodb": {
+                "Keys": {"pk": item["pk"], "sk": item["sk"]},
+                "SequenceNumber": str(next(SEQUENCE)),
+                "NewImage": item,
+            },
+        }
+        for item in page["Items"]
+        if item["pk"]["S"].startswith(tenant)
+    ]
+
+    assert FUNCTION.follow(wired, records) == {"batchItemFailures": []}
+
+    ids = [entry["id"] for entry in reply.json["entries"]]
+    assert _found(wired, tenant, "castle") == [ids[2]]
+    assert set(_found(wired, tenant, "office")) == {ids[0], ids[2]}
+    assert _found(wired, tenant, "lookup") == []
+
+
+def test_a_command_answers_with_its_progress(wired):
+    wired.jobs = replace(wired.jobs, sleep=lambda _: None)  # nobody else writes here
+    for command in ("reconcile", "rebuild", "progress"):
+        answer = FUNCTION.work(wired, FUNCTION.COMMANDS[command])
+        assert (answer["problem"], answer["waiting"], answer["job"]["phase"]) == (None, 0, "done")
