@@ -1,6 +1,6 @@
 """The HTTP API: an ASGI application that turns requests into events and results into answers, as API Gateway does.
 
-What the gateway answers itself has its shape, `{"message": …}`: 400 a path that is no text, 404 no route, 413 a body
+What the gateway answers itself has its shape, `{"message": …}`: 400 a path that is no text or a protocol that is not spoken, 404 no route, 413 a body
 above 10 MB (or an event above Lambda's 6 MB), 431 headers above 10,240 bytes, 500 a function that failed, 503 one
 that took longer than the 30 seconds of an integration, or that found no free worker.
 """
@@ -49,6 +49,8 @@ class Gateway:
         )
 
     async def _answer(self, scope: _Message, receive: _Receive, request_id: str) -> Answer | None:
+        if scope["http_version"] not in ("1.0", "1.1"):
+            return _own(400)
         size = (
             sum(len(name) + len(value) for name, value in scope["headers"])
             + len(scope["raw_path"])
