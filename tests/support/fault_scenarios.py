@@ -1,21 +1,28 @@
 """Each write route under each fault at each of its storage calls: what it answered, what a retry made of it.
 
-`python -m support.fault_scenarios` writes the table of docs/faults.md.
+docs/faults.md holds the tables; `python -m support.fault_scenarios` in tests/ writes them again.
 """
 
 import itertools
+import re
 import uuid
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from contextlib import contextmanager, redirect_stdout
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
+import pytest
+from botocore.retries import quota, standard
+
 from factbook.bootstrap import Services
+from support import emulators
 from support.emulators import Aws
 from support.faults import WORDS_OF_THE_STORE, Fault, Killed, Wire
-from support.gateway import Gateway, Reply
+from support.gateway import ROOT, Gateway, Reply
 from support.principals import issue, principal
 
+DOCUMENT = ROOT / "docs" / "faults.md"
 LARGE = "x" * 70_000
 UNSURE = {"rate-limit-exceeded": 429, "internal-error": 500, "storage-unavailable": 503}
 """What a fault may be answered with: none of these says that nothing was written."""
@@ -35,7 +42,7 @@ class Scenario:
     apart: bool = False
     struck_at: tuple[str, ...] = ()
     """The steps that are this route's own; the others are struck under another name."""
-    about_tokens: bool = False
+    look: Callable[["Trial"], Story] = lambda trial: trial.facts()
 
 
 @dataclass(frozen=True)
@@ -64,14 +71,20 @@ class Strike:
     stays: bool
     keyed: bool
 
+    def row(self, scenario: Scenario) -> str:
+        """Its row of the table."""
+        lasting = "" if self.fault.kills else ", lasting" if self.stays else ", once"
+        return f"{self.fault.value}{lasting}{'' if self.keyed or not scenario.takes_key else '; retried without its key'}"
+
 
 class Stage:
     """An emulator; a wire for what is tried on it, and a process that outlives every fault to prepare and look."""
 
     def __init__(self, aws: Aws) -> None:
         self.wire = Wire(aws)
-        self.settings = aws.settings
-        self.calm = Services(aws.settings, None, cache(aws.client))
+        client = cache(aws.client)
+        self.settings = replace(aws.settings, kms_key_id=client("kms").create_key()["KeyMetadata"]["KeyId"])
+        self.calm = Services(self.settings, None, client)
         self._gateway = Gateway(self.calm)
 
     def calmly(self, token: str) -> Gateway:
@@ -101,20 +114,30 @@ class Trial:
 
     def clear(self) -> None:
         """Remove what the tenant has: an emulator's queries grow with all it holds."""
-        client, table = self.stage.calm._client("dynamodb"), self.stage.settings.facts_table
-        for item in client.scan(TableName=table)["Items"]:
-            if item["pk"]["S"].startswith(self._tenant):
-                client.delete_item(TableName=table, Key={"pk": item["pk"], "sk": item["sk"]})
+        client = self.stage.calm._client("dynamodb")
+        for table in (self.stage.settings.facts_table, self.stage.settings.log_table):
+            for item in client.scan(TableName=table)["Items"]:
+                if item["pk"]["S"].startswith(self._tenant):
+                    client.delete_item(TableName=table, Key={"pk": item["pk"], "sk": item["sk"]})
 
     def send(self, key: str | None) -> Reply:
         return self.scenario.send(self.stage.in_a_new_process(self._admin), self.context, key)
 
+    @property
+    def reader(self) -> Gateway:
+        """Reads what is the whole tenant's, from few partitions."""
+        return self.stage.calmly(self._reader)
+
+    @property
+    def admin(self) -> Gateway:
+        return self.stage.calmly(self._admin)
+
     def story(self) -> Story:
-        """Without ids and times; raises AssertionError for what does not hold together."""
-        if self.scenario.about_tokens:
-            tokens = _page(self.stage.calmly(self._admin), "/v1/access/tokens")
-            return sorted([token["actor"]["id"], "revokedAt" in token] for token in tokens)
-        reader = self.stage.calmly(self._reader)
+        """What a reader sees, without ids and times; raises AssertionError for what does not hold together."""
+        return self.scenario.look(self)
+
+    def facts(self) -> Story:
+        reader = self.reader
         listed = _page(reader, "/v1/memory/facts")
         for fact in listed:
             assert reader.call("GET", f"/v1/memory/facts/{fact['id']}").json == fact
@@ -151,12 +174,34 @@ def reference(stage: Stage, scenario: Scenario) -> Reference:
     stage.wire.reset()
     key = str(uuid.uuid4())
     first = one.send(key).status
+    assert first < 300
     steps = list(stage.wire.calls)
     applied = one.story()
     replayed = Outcome(one.send(key).status, one.story())
     other.send(None)
     repeated = Outcome(other.send(None).status, other.story())
     return Reference(steps, before, Outcome(first, applied), replayed, repeated)
+
+
+def table(stage: Stage, scenario: Scenario) -> str:
+    """The scenario's section of docs/faults.md, by trying every case. Raises AssertionError for the first bad one."""
+    known = reference(stage, scenario)
+    rows: dict[str, dict[int, str]] = {}
+    for strike in strikes(scenario, known):
+        row = strike.row(scenario)
+        try:
+            rows.setdefault(row, {})[strike.step] = suffer(stage, scenario, known, strike)
+        except AssertionError as error:
+            raise AssertionError(f"{scenario.name}: {known.steps[strike.step]}: {row}: {error}") from error
+    steps = sorted({step for row in rows.values() for step in row})
+    lines = [f"### {scenario.name}", ""]
+    lines += [
+        f"| | {' | '.join(f'`{known.steps[step]}`' for step in steps)} |",
+        "|---" * (len(steps) + 1) + "|",
+    ]
+    for row, cells in rows.items():
+        lines.append(f"| {row} | {' | '.join(cells.get(step, '') for step in steps)} |")
+    return "\n".join(lines) + "\n"
 
 
 def strikes(scenario: Scenario, known: Reference) -> Iterator[Strike]:
@@ -205,6 +250,9 @@ def _suffer(trial: Trial, known: Reference, strike: Strike) -> str:
         _require_same(Outcome(again, trial.story()), known.replayed if strike.keyed else known.repeated)
         return str(answer.status)
     landed = story == known.first.story
+    told = "–" if answer is None else str(answer.status)
+    if answer is not None and _refused_parts(answer):
+        told += f" ({max(part['status'] for part in answer.json['results'])} in a part)"
     again = trial.send(key).status
     after = Outcome(again, trial.story())
     if scenario.apart and not strike.keyed:
@@ -213,7 +261,7 @@ def _suffer(trial: Trial, known: Reference, strike: Strike) -> str:
         _require_same(after, known.replayed if strike.keyed else known.repeated)
     else:
         _require_same(after, known.first)
-    return f"{'–' if answer is None else answer.status}{', landed' if landed else ''} → {again}"
+    return f"{told}{', landed' if landed else ''} → {again}"
 
 
 def _require_truth(answer: Reply | None, known: Reference, story: Story) -> None:
@@ -271,6 +319,32 @@ def _fact(gateway: Gateway, content: Any = "v1", **fields: Any) -> Context:
     return {"id": fact["id"], "ids": [fact["id"]]}
 
 
+def _tokens(trial: Trial) -> Story:
+    tokens = _page(trial.admin, "/v1/access/tokens")
+    return sorted([token["actor"]["id"], "revokedAt" in token] for token in tokens)
+
+
+def _policy(trial: Trial) -> Story:
+    return [trial.admin.call("GET", "/v1/memory/policy").json]
+
+
+def _run(trial: Trial) -> Story:
+    """The run's entries, which the server finds whole."""
+    answer = trial.admin.call("GET", f"{RUN}/log")
+    if answer.status == 404:
+        return []
+    assert trial.admin.call("GET", f"{RUN}/log/verify").json["holds"] is True
+    entries = answer.json["data"]
+    assert [entry["sequence"] for entry in entries] == list(range(len(entries)))
+    return [[entry["kind"], entry["payload"], entry["scope"].get("userId")] for entry in entries]
+
+
+def _begun_run(gateway: Gateway) -> Context:
+    answer = gateway.call("POST", f"{RUN}/log", {"entries": [MESSAGE]})
+    assert answer.status == 201
+    return {}
+
+
 def _token(gateway: Gateway) -> Context:
     body = {"actor": {"kind": "service", "id": "robot"}}
     return {"token": gateway.call("POST", "/v1/access/tokens", body).json["id"]}
@@ -291,9 +365,13 @@ def _deletes(path: str, **query: Any) -> Callable[[Gateway, Context, str | None]
 
 
 FACT, NOTE = "/v1/memory/facts/{id}", {"type": "note", "content": "v1"}
+RUN = "/v1/memory/runs/r1"
+MESSAGE = {"kind": "user-message", "scope": {}, "payload": {"text": "hello"}}
+SEALED = MESSAGE | {"scope": {"userId": "admin"}}
 ROBOT = {"actor": {"kind": "service", "id": "robot"}}
 HEAD, CHANGE, BLOB = "GetItem facts", "TransactWriteItems facts", "PutObject blobs"
 NEW, TOKEN = "PutItem facts", "PutItem access"
+TAIL, ENTRY = "Query log", "PutItem log"
 SCENARIOS = [
     Scenario("POST /v1/memory/facts", _posts("/v1/memory/facts", NOTE)),
     Scenario(
@@ -336,15 +414,77 @@ SCENARIOS = [
         takes_key=False,
         struck_at=(NEW,),
     ),
-    Scenario(
-        "POST /v1/access/tokens", _posts("/v1/access/tokens", ROBOT), about_tokens=True, struck_at=(TOKEN,)
-    ),
+    Scenario("POST /v1/access/tokens", _posts("/v1/access/tokens", ROBOT), look=_tokens, struck_at=(TOKEN,)),
     Scenario(
         "DELETE /v1/access/tokens/{id}",
         _deletes("/v1/access/tokens/{token}"),
         _token,
         takes_key=False,
-        about_tokens=True,
+        look=_tokens,
         struck_at=(TOKEN,),
     ),
+    Scenario(
+        "PUT /v1/memory/policy",
+        lambda gateway, _, __: gateway.call(
+            "PUT", "/v1/memory/policy", {"ceilings": {"memoriesPerOwner": 7}}
+        ),
+        takes_key=False,
+        look=_policy,
+        struck_at=(TOKEN,),
+    ),
+    Scenario(
+        "POST /v1/memory/runs/{runId}/log, a new run",
+        _posts(f"{RUN}/log", {"entries": [MESSAGE]}),
+        look=_run,
+        struck_at=(TAIL, ENTRY),
+    ),
+    Scenario(
+        "POST /v1/memory/runs/{runId}/log, afterSequence",
+        _posts(f"{RUN}/log", {"entries": [MESSAGE | {"payload": 2}], "afterSequence": 0}),
+        _begun_run,
+        look=_run,
+        struck_at=(ENTRY,),
+    ),
+    Scenario(
+        "POST /v1/memory/runs/{runId}/log, three at once",
+        _posts(f"{RUN}/log", {"entries": [MESSAGE | {"payload": n} for n in (2, 3, 4)]}),
+        _begun_run,
+        look=_run,
+        struck_at=("TransactWriteItems log",),
+    ),
+    Scenario(
+        "POST /v1/memory/runs/{runId}/log, sealed",
+        _posts(f"{RUN}/log", {"entries": [SEALED]}),
+        look=_run,
+        struck_at=("Query keys", "GenerateDataKey kms", "PutItem keys", ENTRY),
+    ),
 ]
+
+
+@contextmanager
+def impatient() -> Iterator[None]:
+    """The SDK and the use cases retry at once, and the SDK as often as it is told."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(standard.ExponentialBackoff, "delay_amount", lambda *_: 0)
+        patch.setattr(quota.RetryQuota, "acquire", lambda *_: True)
+        patch.setattr("time.sleep", lambda _: None)
+        yield
+
+
+def sections(text: str) -> dict[str, str]:
+    """The tables of docs/faults.md by their scenario's name."""
+    parts = re.split(r"^(?=### )", text, flags=re.MULTILINE)
+    return {part.partition("\n")[0].removeprefix("### "): part.rstrip() + "\n" for part in parts[1:]}
+
+
+def main() -> None:
+    text = DOCUMENT.read_text(encoding="utf-8")
+    with emulators.moto() as aws, impatient(), redirect_stdout(None):
+        stage = Stage(aws)
+        tables = [table(stage, scenario) for scenario in SCENARIOS]
+    intro = re.split(r"^### ", text, maxsplit=1, flags=re.MULTILINE)[0]
+    DOCUMENT.write_text(intro + "\n".join(tables), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

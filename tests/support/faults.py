@@ -150,6 +150,8 @@ def _name(event_name: str, request: AWSPreparedRequest) -> str:
     operation = event_name.rpartition(".")[2]
     if ".s3." in event_name:
         return f"{operation} blobs"
+    if ".kms." in event_name:
+        return f"{operation} kms"
     tables = sorted(set(_tables(json.loads(_text(request.body)))))
     return f"{operation} {' '.join(tables)}"
 

@@ -1,0 +1,26 @@
+"""Every write route under every fault at each of its storage calls, against the tables of docs/faults.md."""
+
+from collections.abc import Iterator
+
+import pytest
+from support.emulators import Aws
+from support.fault_scenarios import DOCUMENT, SCENARIOS, Scenario, Stage, impatient, sections, table
+
+
+@pytest.fixture(scope="module")
+def stage(moto: Aws) -> Iterator[Stage]:
+    with impatient():
+        yield Stage(moto)
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=[scenario.name for scenario in SCENARIOS])
+def test_an_answer_under_fault_is_true_and_a_retry_gives_the_right_state(
+    stage: Stage, scenario: Scenario
+) -> None:
+    assert table(stage, scenario) == sections(DOCUMENT.read_text(encoding="utf-8"))[scenario.name]
+
+
+def test_the_document_has_no_table_of_a_route_that_is_gone() -> None:
+    tables = sections(DOCUMENT.read_text(encoding="utf-8"))
+
+    assert list(tables) == [scenario.name for scenario in SCENARIOS]
