@@ -6,6 +6,7 @@ import signal
 import time
 import uuid
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from contract.search_index import EAST, SPACE, TOKENS, SearchIndexContract, ids, put, unit
@@ -15,7 +16,7 @@ from support.search_guard import WatchedClient
 from factbook.domain.documents import Put
 from factbook.domain.errors import SearchUnavailable
 from factbook.domain.filters import EVERYTHING, Equals, Filter, OneOf
-from factbook.search_ports import EmbeddingSpace, IndexMissing, KeywordLeg, SearchIndex, VectorLeg
+from factbook.search_ports import EmbeddingSpace, IndexMissing, KeywordLeg, LegFailure, SearchIndex, VectorLeg
 from factbook_search.opensearch_client import connect
 from factbook_search.opensearch_index import OpenSearchIndex
 from factbook_search.sqlite_index import SqliteIndex
@@ -122,6 +123,37 @@ def test_a_search_is_one_request_of_all_its_legs(search_node: SearchNode) -> Non
     assert [len(ids(answer)) for answer in answers] == [10, 10, 0]
     assert requests == ["/_msearch"]
     drop_all(index)
+
+
+class HurriedClient(WatchedClient):
+    """Gives the node a millisecond for keyword legs: the time is the node's to keep, the failure is its own."""
+
+    def msearch(self, *, body: list[dict[str, Any]], **options: Any) -> Any:
+        hurried = [
+            {**line, "timeout": "1ms"} if "should" in line.get("query", {}).get("bool", {}) else line
+            for line in body
+        ]
+        return super().msearch(body=hurried, **options)
+
+
+def test_a_leg_that_runs_out_of_time_leaves_the_other_its_answer(search_node: SearchNode) -> None:
+    words = [f"w{n}" for n in range(256)]
+    patient = activated(new_index(search_node))
+    for batch in range(6):
+        assert (
+            patient.apply([put("t", f"r{batch}-{n}", " ".join(words), vector=EAST) for n in range(500)]) == []
+        )
+    patient.refresh()
+    client = HurriedClient(hosts=[search_node.url], connection_class=Urllib3HttpConnection)
+    hurried = OpenSearchIndex(client, patient.prefix)
+    legs = [KeywordLeg(tuple(words), EVERYTHING, 10), VectorLeg(EAST, EVERYTHING, 10)]
+    keyword, vector = hurried.search("t", legs, timeout=60)
+    assert keyword == LegFailure("timeout")
+    assert len(ids(vector)) == 10
+    with pytest.raises(SearchUnavailable):
+        hurried.search("t", legs[:1], timeout=60)
+    assert [len(ids(answer)) for answer in patient.search("t", legs, timeout=60)] == [10, 10]
+    drop_all(patient)
 
 
 def test_a_stalled_node_is_unavailable_within_the_time_given_and_answers_when_it_goes_on(

@@ -116,7 +116,7 @@ class SearchIndex(Protocol):
     def search(
         self, tenant: str, legs: Sequence[Leg], *, timeout: float = 2.0, index: str | None = None
     ) -> list[LegAnswer]:
-        """One answer per leg, in one round trip of at most about `timeout` seconds.
+        """One answer per leg, in one round trip of at most about `timeout` seconds (a second where neighbours fell short).
 
         Raises SearchUnavailable when no leg could be answered, ValueError for a filter on a field that no document has.
         """

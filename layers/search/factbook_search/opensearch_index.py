@@ -38,6 +38,8 @@ READ_SECONDS = 10
 ADMIN_SECONDS = 30
 SERVER_SHARE = 0.8
 """Of a search's time: the service is asked to give up before the connection does, so that a fast leg's answer arrives."""
+TIME_EXCEEDED = "Time exceeded"
+"""How the service says that a search ran into its timeout; the error's type is that of any failed search."""
 LOOKUP = 1_000
 
 
@@ -221,10 +223,12 @@ def _total(response: dict[str, Any]) -> int:
 
 
 def _answer(response: dict[str, Any], leg: Leg) -> LegAnswer:
-    if response.get("timed_out") or "timeout" in _error_type(response):
-        return LegFailure("timeout")
     if "error" in response:
-        return LegFailure("unavailable")
+        causes = response["error"].get("root_cause", [])
+        late = any(cause.get("reason") == TIME_EXCEEDED for cause in causes)
+        return LegFailure("timeout" if late else "unavailable")
+    if response["timed_out"]:
+        return LegFailure("timeout")
     hits = map(_hit, response["hits"]["hits"])
     return tuple(hits if isinstance(leg, KeywordLeg) else map(_cosine, hits))
 
