@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import time
@@ -13,6 +14,7 @@ from typing import Any
 import pytest
 from support.local_cloud import TEMPLATE, Cloud, eventually, probe_cloud
 
+from factbook_local.dataplane.process import control
 from factbook_local.testing import NotReady, descendants, running
 
 TABLE = "factbook-Items"
@@ -239,3 +241,26 @@ def test_the_command_says_what_it_can_do() -> None:
     help_text = factbook("local", "--help").stdout
     for option in ("--port", "--data", "--tenant", "--ready-file", "--reset", "--verbose", "--parameter"):
         assert option in help_text
+
+
+def test_what_could_not_be_saved_is_part_of_the_next_save(tmp_path: Path) -> None:
+    with probe_cloud(tmp_path, data=tmp_path / "data") as cloud:
+        endpoint = cloud.ready.aws["endpoint"]
+        control(endpoint, "save")
+        holder = sqlite3.connect(tmp_path / "data" / "state.sqlite", isolation_level=None)
+        holder.execute("BEGIN IMMEDIATE")
+        put(cloud, "unsaved")
+        eventually(
+            lambda: (
+                "factbook: the state cannot be saved: database is locked" in cloud.ready.output.read_text()
+            )
+        )
+        before = control(endpoint, "saves")["count"]
+        assert cloud.do("describe").status == 200
+        holder.execute("ROLLBACK")
+        holder.close()
+        eventually(lambda: control(endpoint, "saves")["count"] > before)
+        cloud.ready.kill()
+    with probe_cloud(tmp_path, data=tmp_path / "data") as cloud:
+        assert items(cloud) == {"unsaved"}
+        eventually(lambda: cloud.records("unsaved"))
