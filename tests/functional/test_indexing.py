@@ -216,6 +216,19 @@ def test_a_build_resumes_from_its_last_page_wherever_it_was_stopped(tmp_path, cr
     assert len(world.index.indexes()) == 1
 
 
+def test_a_build_whose_index_was_dropped_meanwhile_starts_again(world):
+    world.write(ADMIN, "tea")
+    world.embedder = WordEmbedder("larger", dimensions=96)
+    world.restart()
+    job = index_jobs.run_jobs(world.ports, 0)
+    world.index.drop(job.index)
+
+    again = index_jobs.run_jobs(world.ports, 60)
+    world.restart()
+    assert (again.phase, again.index != job.index, world.space.model) == ("done", True, "larger")
+    assert world.words(ADMIN, "tea", "semantic") == ["tea"]
+
+
 def test_a_build_waits_for_an_embedder_that_is_down(tmp_path):
     world = World(tmp_path, embedder=WordEmbedder())
     world.embedder.down = True

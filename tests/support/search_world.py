@@ -296,7 +296,9 @@ class World:
         stored = self.entries.several(
             entries[0].scope.tenant_id, [(each.run_id, each.sequence) for each in entries]
         )
-        return index_messages(self.conversations, stored)
+        again = index_messages(self.conversations, stored)
+        self.index.refresh()
+        return again
 
     def recalled(self, who: Principal, text: str, mode: str = "keyword", **asked: Any) -> list[str]:
         question = retrieve.Question(mode, text, **asked)  # type: ignore[arg-type]
@@ -304,7 +306,9 @@ class World:
         return [each.entry.payload["text"] for each in found]
 
     def deliver(self, *heads: Head) -> set[tuple[str, str]]:
-        return indexing.index_heads(self.indexing, heads)
+        again = indexing.index_heads(self.indexing, heads)
+        self.index.refresh()
+        return again
 
     def find(self, who: Principal, text: str = "", mode: str = "keyword", **asked: Any) -> retrieve.Found:
         question = retrieve.Question(mode, text, **asked)  # type: ignore[arg-type]

@@ -47,16 +47,15 @@ def run_jobs(ports: Jobs, seconds: float) -> IndexJob | None:
     Raises SearchUnavailable, and EmbeddingsUnavailable when a new index needs to know its number of dimensions.
     """
     job = ports.jobs.job()
-    if job is None or job.phase == "done":
-        started = _start_build(ports)
-        job = started or job
+    if job is None or not _is_running(ports, job):
+        job = _start_build(ports) or job
     return _work(ports, job, seconds)
 
 
 def repair(ports: Jobs, seconds: float) -> IndexJob | None:
     """Start a repair unless a job is running, and work on it. Raises as `run_jobs`."""
     job = ports.jobs.job()
-    if job is None or job.phase == "done":
+    if job is None or not _is_running(ports, job):
         job = _start_build(ports) or _start(ports, "repair", _active(ports), "facts")
     return _work(ports, job, seconds)
 
@@ -72,22 +71,31 @@ def look(ports: Jobs, _: float) -> IndexJob | None:
 
 
 def catch_up(ports: Jobs) -> int:
-    """Try again what waits for its embedding; how many records were tried."""
+    """Try again what waits for its embedding; how many records were tried. Raises SearchUnavailable."""
     waiting = ports.indexing.backlog.waiting(CAUGHT_UP_AT_ONCE)
-    for each in waiting:
-        ports.indexing.backlog.settle(each.tenant, each.id)
     for tenant in {each.tenant for each in waiting}:
-        ids = [each.id for each in waiting if each.tenant == tenant and each.source == "facts"]
-        index_heads(ports.indexing, ports.facts.heads(tenant, ids).values())
-        places = [
-            (place.run_id, place.sequence)
-            for each in waiting
-            if each.tenant == tenant
-            and each.source == "conversations"
-            and (place := read_log_id(each.id)) is not None
-        ]
-        index_messages(ports.conversations, ports.entries.several(tenant, places))
+        own = [each for each in waiting if each.tenant == tenant]
+        facts = [each.id for each in own if each.source == "facts"]
+        index_heads(ports.indexing, ports.facts.heads(tenant, facts).values())
+        places = [read_log_id(each.id) for each in own if each.source == "conversations"]
+        entries = ports.entries.several(tenant, [(each.run_id, each.sequence) for each in places if each])
+        index_messages(ports.conversations, entries)
+        _settle_what_is_embedded(ports, tenant, [each.id for each in own])
     return len(waiting)
+
+
+def _settle_what_is_embedded(ports: Jobs, tenant: str, ids: list[str]) -> None:
+    ports.indexing.index.refresh()
+    entries = ports.indexing.index.lookup(tenant, ids)
+    for record in ids:
+        entry = entries.get(record)
+        if entry is None or entry.embedded or not entry.live:
+            ports.indexing.backlog.settle(tenant, record)
+
+
+def _is_running(ports: Jobs, job: IndexJob) -> bool:
+    """Whether there is something left to do for a job: an index that was dropped meanwhile ends it."""
+    return job.phase != "done" and any(info.name == job.index for info in ports.indexing.index.indexes())
 
 
 def _start_build(ports: Jobs, *, needed: bool = False) -> IndexJob | None:
