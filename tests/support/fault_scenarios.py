@@ -7,13 +7,15 @@ import itertools
 import re
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, redirect_stdout
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
 import pytest
 from botocore.retries import quota, standard
+from moto.backends import get_backend
+from moto.core import DEFAULT_ACCOUNT_ID
 
 from factbook.bootstrap import Services
 from support import emulators
@@ -21,6 +23,7 @@ from support.emulators import Aws
 from support.faults import WORDS_OF_THE_STORE, Fault, Killed, Wire
 from support.gateway import ROOT, Gateway, Reply
 from support.principals import issue, principal
+from support.tables import REGION
 
 DOCUMENT = ROOT / "docs" / "faults.md"
 LARGE = "x" * 70_000
@@ -114,11 +117,9 @@ class Trial:
 
     def clear(self) -> None:
         """Remove what the tenant has: an emulator's queries grow with all it holds."""
-        client = self.stage.calm._client("dynamodb")
-        for table in (self.stage.settings.facts_table, self.stage.settings.log_table):
-            for item in client.scan(TableName=table)["Items"]:
-                if item["pk"]["S"].startswith(self._tenant):
-                    client.delete_item(TableName=table, Key={"pk": item["pk"], "sk": item["sk"]})
+        for table in get_backend("dynamodb")[DEFAULT_ACCOUNT_ID][REGION].tables.values():
+            for partition in [each for each in table.items if str(each).startswith(self._tenant)]:
+                del table.items[partition]
 
     def send(self, key: str | None) -> Reply:
         return self.scenario.send(self.stage.in_a_new_process(self._admin), self.context, key)
@@ -479,7 +480,7 @@ def sections(text: str) -> dict[str, str]:
 
 def main() -> None:
     text = DOCUMENT.read_text(encoding="utf-8")
-    with emulators.moto() as aws, impatient(), redirect_stdout(None):
+    with emulators.moto() as aws, impatient():
         stage = Stage(aws)
         tables = [table(stage, scenario) for scenario in SCENARIOS]
     intro = re.split(r"^### ", text, maxsplit=1, flags=re.MULTILINE)[0]
