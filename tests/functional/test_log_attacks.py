@@ -116,9 +116,9 @@ BY_NAME = [pytest.param(*attack, id=attack[0].__name__) for attack in ATTACKS]
 
 
 @pytest.fixture
-def house(moto: Aws, tmp_path: Path) -> House:
+def house(ministack: Aws, tmp_path: Path) -> House:
     """Two runs, the first in three appends with a checkpoint in between: its file holds a middle leaf and a last one."""
-    house = House(moto, tmp_path)
+    house = House(ministack, tmp_path)
     first = house.append("r1", {"step": 0}, {"step": 1}, scope={"projectId": "p"})
     house.append("r1", {"step": 2}, causedByLogId=first[0]["id"])
     house.checkpoint()

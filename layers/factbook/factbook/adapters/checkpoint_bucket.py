@@ -4,6 +4,7 @@ Keys count down, `<tenant>/<10^12 - size>-<size>`, so the first object listed un
 """
 
 from typing import Any
+from urllib.parse import quote
 
 from botocore.exceptions import ClientError, HTTPClientError
 from botocore.exceptions import ConnectionError as BotoConnectionError
@@ -27,12 +28,12 @@ class S3Checkpoints:
         self._bucket = bucket
 
     def newest(self, tenant: str) -> str | None:
-        page = self._call("list_objects_v2", Bucket=self._bucket, Prefix=f"{part(tenant)}/", MaxKeys=1)
+        page = self._call("list_objects_v2", Bucket=self._bucket, Prefix=_folder(tenant), MaxKeys=1)
         found = page.get("Contents", [])
         return self._read(found[0]["Key"]) if found else None
 
     def publish(self, tenant: str, size: int, note: str) -> None:
-        key = f"{part(tenant)}/{_TOP - size:012d}-{size}"
+        key = f"{_folder(tenant)}{_TOP - size:012d}-{size}"
         for _ in range(ATTEMPTS):
             try:
                 self._call(
@@ -72,3 +73,7 @@ class S3Checkpoints:
             raise
         except (BotoConnectionError, HTTPClientError) as error:
             raise StorageUnavailable from error
+
+
+def _folder(tenant: str) -> str:
+    return quote(part(tenant), safe="") + "/"

@@ -42,8 +42,10 @@ from ..ports import Contended
 from .log_entries import answer_of, bound_to, log_id_of, open_entry, tail_of
 from .sealing import Vault
 
-ATTEMPTS = 60
+ATTEMPTS = 200
 WALKED = 2
+"""Puts tried without a pause: the first, and one behind the entry that the first one met."""
+
 REMEMBERED = 200
 """Entries of a run among which a request with an Idempotency-Key is looked for."""
 
@@ -52,8 +54,9 @@ ITEM_OVERHEAD = 700
 """What an item of a transaction has at most besides its text: keys, hash, cause and thread."""
 
 CACHED_TAILS = 4096
-PAUSE_SECONDS = 0.01
-LONGEST_PAUSE_SECONDS = 0.4
+SHORTEST_TRY_SECONDS = 0.002
+WIDEST_WAIT = 64
+"""A wait is drawn from up to this many times what a try takes: a few tries of each writer of a busy run."""
 
 
 @dataclass(frozen=True)
@@ -75,6 +78,7 @@ class Log:
     vault: Vault
     clock: LogClock
     pause: Callable[[float], None] = time.sleep
+    elapsed: Callable[[], float] = time.monotonic
     tails: dict[tuple[str, str], Tail] = field(default_factory=dict)
 
     def remember(self, tenant: str, run_id: str, tail: Tail) -> None:
@@ -123,6 +127,7 @@ class _Append:
         self.asked = asked
         self.operation = operation
         self.earlier: int | None = None
+        self.one_try = SHORTEST_TRY_SECONDS
         self.sealed: dict[tuple[str, Scope], dict[str, Any] | None] = {}
 
     def run(self, after: int | None) -> list[LogEntry]:
@@ -142,7 +147,7 @@ class _Append:
             entries = self._chained(scope, tail)
             there = None
             try:
-                there = self.log.store.put(entries)
+                there = self._put(entries)
                 if there is None:
                     return self._kept(entries)
                 if (position := self._position(there)) is not None:
@@ -170,7 +175,7 @@ class _Append:
         entries = self._chained(scope, tail)
         for attempt in range(1, ATTEMPTS + 1):
             try:
-                there = self.log.store.put(entries)
+                there = self._put(entries)
             except Contended:
                 self._wait(attempt)
                 if self.log.store.entry(self.tenant, self.run_id, after + 1) is not None:
@@ -178,6 +183,13 @@ class _Append:
                 continue
             return self._kept(entries) if there is None else self._same_entries(after)
         raise Throttled
+
+    def _put(self, entries: list[StoredEntry]) -> StoredEntry | None:
+        began = self.log.elapsed()
+        try:
+            return self.log.store.put(entries)
+        finally:
+            self.one_try = max(self.log.elapsed() - began, SHORTEST_TRY_SECONDS)
 
     def _read_tail(self, *, looks_back: bool = False) -> Tail | None:
         """The run's last entry, strongly read; looking back also finds where an earlier try of this request began."""
@@ -290,7 +302,9 @@ class _Append:
         )
 
     def _wait(self, attempt: int) -> None:
-        self.log.pause(random.uniform(0, min(PAUSE_SECONDS * 2**attempt, LONGEST_PAUSE_SECONDS)))  # noqa: S311 - spreads writers, guards nothing
+        """Let the others finish: the longer this request has met them, and the longer a try takes, the longer."""
+        window = self.one_try * min(2 ** (attempt // WALKED), WIDEST_WAIT)
+        self.log.pause(random.uniform(0, window))  # noqa: S311 - spreads writers, guards nothing
 
 
 def _drafts(principal: Principal, requests: Sequence[Request], operation: str | None) -> list[Draft]:

@@ -1,0 +1,247 @@
+"""In-memory ports of the log, honest where it matters: one lock, conditional writes that fail, nothing ever aliased."""
+
+import os
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from factbook.domain.merkle import Edge
+from factbook.domain.runs import Leaf
+from factbook.domain.sealing import KeyName
+from factbook.log_ports import (
+    DirtyRun,
+    Forged,
+    Growth,
+    NoteConflict,
+    PublishedNote,
+    SealedKey,
+    StoredEntry,
+)
+
+
+class FakeLog:
+    """LogStore in a dictionary; `puts` counts attempts, `reads` counts every read."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.puts = 0
+        self.reads = 0
+        self._entries: dict[tuple[str, str, int], StoredEntry] = {}
+
+    def put(self, entries: Sequence[StoredEntry]) -> StoredEntry | None:
+        with self.lock:
+            self.puts += 1
+            taken = [self._entries[_place(entry)] for entry in entries if _place(entry) in self._entries]
+            if taken:
+                return taken[-1]
+            self._entries |= {_place(entry): entry for entry in entries}
+            return None
+
+    def entry(self, tenant: str, run_id: str, sequence: int) -> StoredEntry | None:
+        with self.lock:
+            self.reads += 1
+            return _stripped(self._entries.get((tenant, run_id, sequence)))
+
+    def newest(self, tenant: str, run_id: str, count: int) -> list[StoredEntry]:
+        return list(reversed(self._run(tenant, run_id, 0)))[:count]
+
+    def entries(
+        self, tenant: str, run_id: str, since: int, limit: int, budget: int = 3_700_000
+    ) -> tuple[list[StoredEntry], bool]:
+        found: list[StoredEntry] = []
+        for entry in self._run(tenant, run_id, since):
+            budget -= len(entry.text.encode()) + entry.text.count('"') + entry.text.count("\\")
+            if len(found) == limit or (budget < 0 and found):
+                return found, True
+            found.append(entry)
+        return found, False
+
+    def thread(
+        self, tenant: str, thread: str, position: str, limit: int, *, newest_first: bool
+    ) -> tuple[list[tuple[str, StoredEntry]], bool]:
+        with self.lock:
+            found = [
+                (f"{entry.timestamp}|{entry.run_id}", _stripped(entry))
+                for (owner, _, _), entry in self._entries.items()
+                if owner == tenant and entry.thread == thread
+            ]
+        found.sort(key=lambda each: each[0], reverse=newest_first)
+        later = [
+            (at, entry)
+            for at, entry in found
+            if entry is not None and (not position or (at < position if newest_first else at > position))
+        ]
+        return later[:limit], len(later) >= limit  # as DynamoDB does: full to the brim, it cannot know
+
+    def _run(self, tenant: str, run_id: str, since: int) -> list[StoredEntry]:
+        with self.lock:
+            self.reads += 1
+            found = [
+                entry
+                for (owner, run, sequence), entry in self._entries.items()
+                if (owner, run) == (tenant, run_id) and sequence >= since
+            ]
+        found.sort(key=lambda entry: entry.sequence)
+        return [replace(entry, thread=None, timestamp=None) for entry in found]
+
+
+def _place(entry: StoredEntry) -> tuple[str, str, int]:
+    return entry.tenant, entry.run_id, entry.sequence
+
+
+def _stripped(entry: StoredEntry | None) -> StoredEntry | None:
+    # A store reads back what the authority says; the index's fields it only writes.
+    return None if entry is None else replace(entry, thread=None, timestamp=None)
+
+
+class FakeKeys:
+    """KeyStore in a dictionary."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.reads = 0
+        self._keys: dict[tuple[str, KeyName, int], SealedKey] = {}
+
+    def newest(self, tenant: str, name: KeyName) -> SealedKey | None:
+        with self.lock:
+            self.reads += 1
+            found = [key for (owner, own, _), key in self._keys.items() if (owner, own) == (tenant, name)]
+        return max(found, key=lambda key: key.generation, default=None)
+
+    def generation(self, tenant: str, name: KeyName, generation: int) -> SealedKey | None:
+        with self.lock:
+            self.reads += 1
+            return self._keys.get((tenant, name, generation))
+
+    def create(self, key: SealedKey) -> SealedKey | None:
+        with self.lock:
+            there = self._keys.setdefault((key.tenant, key.name, key.generation), key)
+        return None if there == key else there
+
+    def walk(self, tenant: str) -> Iterator[SealedKey]:
+        with self.lock:
+            found = [key for (owner, _, _), key in self._keys.items() if owner == tenant]
+        yield from found
+
+    def destroy(self, key: SealedKey, at: str) -> None:
+        with self.lock:
+            where = (key.tenant, key.name, key.generation)
+            there = self._keys.get(where)
+            if there is not None and there.wrapped is not None:
+                self._keys[where] = replace(there, wrapped=None, destroyed_at=at)
+
+
+class FakeWrapper:
+    """KeyWrapper that keeps the keys itself; `calls` counts."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+        self._keys: dict[tuple[str, bytes], bytes] = {}
+
+    def new_key(self, tenant: str) -> tuple[bytes, bytes]:
+        self.calls += 1
+        plain, wrapped = os.urandom(32), os.urandom(16)
+        self._keys[tenant, wrapped] = plain
+        return plain, wrapped
+
+    def unwrap(self, tenant: str, wrapped: bytes) -> bytes:
+        self.calls += 1
+        try:
+            return self._keys[tenant, wrapped]
+        except KeyError as error:
+            raise Forged from error
+
+
+class FakeTree:
+    """TreeStore in dictionaries."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self._edges: dict[str, Edge] = {}
+        self._leaves: dict[str, list[tuple[Leaf, bytes]]] = {}
+        self._nodes: dict[tuple[str, int], dict[int, bytes]] = {}
+        self._dirty: dict[tuple[str, str], DirtyRun] = {}
+        self._notes: dict[str, dict[int, PublishedNote]] = {}
+
+    def edge(self, tenant: str) -> Edge:
+        with self.lock:
+            return self._edges.get(tenant, Edge())
+
+    def grow(self, tenant: str, growth: Growth) -> bool:
+        with self.lock:
+            if self._edges.get(tenant, Edge()) != growth.before:
+                return self._edges.get(tenant) == growth.after
+            self._edges[tenant] = growth.after
+            self._leaves.setdefault(tenant, []).extend(growth.leaves)
+            for level, index, hashed in growth.nodes:
+                self._nodes.setdefault((tenant, level), {})[index] = hashed
+            return True
+
+    def hashes(self, tenant: str, height: int, page: int) -> list[bytes]:
+        with self.lock:
+            if height == 0:
+                return [hashed for _, hashed in self._leaves.get(tenant, [])][page * 256 : page * 256 + 256]
+            nodes = self._nodes.get((tenant, 8 * height), {})
+        return [nodes[index] for index in range(page * 256, page * 256 + 256) if index in nodes]
+
+    def leaves(self, tenant: str, start: int, limit: int) -> list[Leaf]:
+        with self.lock:
+            return [leaf for leaf, _ in self._leaves.get(tenant, [])][start : start + limit]
+
+    def run_leaves(self, tenant: str, run_id: str, since: int, limit: int) -> list[Leaf]:
+        return [leaf for leaf in self._of_run(tenant, run_id) if leaf.sequence >= since][:limit]
+
+    def last_leaf(self, tenant: str, run_id: str) -> Leaf | None:
+        return next(reversed(self._of_run(tenant, run_id)), None)
+
+    def mark_dirty(self, run: DirtyRun) -> None:
+        with self.lock:
+            there = self._dirty.get((run.tenant, run.run_id))
+            if there is None or there.sequence < run.sequence:
+                self._dirty[run.tenant, run.run_id] = run
+
+    def dirty(self) -> Iterator[DirtyRun]:
+        with self.lock:
+            marks = list(self._dirty.values())
+        yield from marks
+
+    def dirty_of(self, tenant: str) -> list[DirtyRun]:
+        return [run for run in self.dirty() if run.tenant == tenant]
+
+    def clear(self, run: DirtyRun) -> None:
+        with self.lock:
+            there = self._dirty.get((run.tenant, run.run_id))
+            if there is not None and there.sequence <= run.sequence:
+                del self._dirty[run.tenant, run.run_id]
+
+    def keep_note(self, tenant: str, note: PublishedNote) -> None:
+        with self.lock:
+            self._notes.setdefault(tenant, {}).setdefault(note.size, note)
+
+    def notes(self, tenant: str, below: int, limit: int) -> list[PublishedNote]:
+        with self.lock:
+            kept = dict(self._notes.get(tenant, {}))
+        return [kept[size] for size in sorted(kept, reverse=True) if size < below][:limit]
+
+    def _of_run(self, tenant: str, run_id: str) -> list[Leaf]:
+        with self.lock:
+            found = [leaf for leaf, _ in self._leaves.get(tenant, []) if leaf.run_id == run_id]
+        return sorted(found, key=lambda leaf: leaf.sequence)
+
+
+class FakeCheckpoints:
+    """CheckpointStore that never takes back."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.notes: dict[tuple[str, int], str] = {}
+
+    def newest(self, tenant: str) -> str | None:
+        with self.lock:
+            sizes = [size for owner, size in self.notes if owner == tenant]
+            return self.notes[tenant, max(sizes)] if sizes else None
+
+    def publish(self, tenant: str, size: int, note: str) -> None:
+        with self.lock:
+            if self.notes.setdefault((tenant, size), note) != note:
+                raise NoteConflict
