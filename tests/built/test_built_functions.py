@@ -21,6 +21,13 @@ DEPLOYED = ROOT / ".aws-sam" / "build"
 FUNCTIONS = ("WriteFunction", "ReadFunction", "RetrieveFunction", "IndexFunction", "CheckpointFunction")
 BATCHES = ("IndexFunction", "CheckpointFunction")
 
+# A closed revision of a fact, which neither consumer has anything to do with: the answer needs no table.
+NO_NEWS = {
+    "eventName": "INSERT",
+    "eventSourceARN": "arn:aws:dynamodb:eu-central-1:123456789012:table/any/stream/any",
+    "dynamodb": {"Keys": {"pk": {"S": "t|f"}, "sk": {"S": "v0000000001"}}, "SequenceNumber": "1"},
+}
+
 # Runs in a Python without site-packages; answers are printed last, after what the function logs.
 PROGRAM = """
 import json, sys
@@ -133,7 +140,7 @@ def test_a_built_function_refuses_every_recorded_request_without_its_token(
 
 @pytest.mark.parametrize("name", BATCHES)
 def test_a_built_stream_consumer_answers_a_batch_by_item(template: Template, name: str) -> None:
-    (answer,) = invoke(template, name, [{"Records": []}])["answers"]
+    (answer,) = invoke(template, name, [{"Records": [NO_NEWS]}])["answers"]
 
     assert answer == {"batchItemFailures": []}
 
