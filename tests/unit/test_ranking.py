@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from factbook.domain.ranking import fuse
+from factbook.domain.ranking import fuse, fuse_keyword_and_meaning
 
 LEG = st.lists(st.sampled_from("abcdefghij"), unique=True).map(lambda ids: [(key, 1.0) for key in ids])
 
@@ -29,3 +29,42 @@ def test_every_found_fact_is_ranked_once_and_its_score_is_the_sum_over_its_legs(
         places = [[found for found, _ in leg].index(key) + 1 for leg in legs if (key, 1.0) in leg]
         assert abs(score - sum(1 / (60 + place) for place in places)) < 1e-12
     assert [score for _, score in ranked] == sorted((score for _, score in ranked), reverse=True)
+
+
+def _leg(*scores):
+    return [(f"f{place}", score) for place, score in enumerate(scores)]
+
+
+def test_short_legs_are_fused_by_their_ranks_alone():
+    keyword, semantic = _leg(9.0, 1.0, 0.5), [("f2", 0.9), ("f9", 0.1)]
+
+    assert fuse_keyword_and_meaning(keyword, semantic) == fuse([keyword, semantic])
+
+
+def test_a_leg_that_is_missing_leaves_the_other_whole():
+    keyword = _leg(*(20.0 / place for place in range(1, 40)))
+
+    assert fuse_keyword_and_meaning(keyword, []) == fuse([keyword])
+    assert fuse_keyword_and_meaning([], keyword) == fuse([keyword])
+
+
+def test_a_long_tail_of_weak_keyword_hits_does_not_outvote_a_clear_answer():
+    tail = [(f"chatty{number}", 1.0) for number in range(60)]
+    keyword = [("code", 20.0), *tail]
+    semantic = [(key, 0.5 - place / 1_000) for place, (key, _) in enumerate(tail)] + [("code", 0.1)]
+
+    assert fuse_keyword_and_meaning(keyword, semantic)[0][0] == "code"
+
+
+def test_what_the_other_leg_says_decides_between_near_ties():
+    keyword = [(f"k{number}", 10.0 - number / 100) for number in range(12)]
+    semantic = [("k5", 0.9)] + [(f"s{number}", 0.1) for number in range(12)]
+
+    assert fuse_keyword_and_meaning(keyword, semantic)[0] == ("k5", 1 / 61 + 1 / 61)
+
+
+@given(LEG, LEG)
+def test_only_what_a_leg_found_is_ranked_and_each_once(keyword, semantic):
+    ranked = [key for key, _ in fuse_keyword_and_meaning(keyword, semantic)]
+
+    assert sorted(ranked) == sorted({key for key, _ in (*keyword, *semantic)})

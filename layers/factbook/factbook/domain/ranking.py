@@ -12,7 +12,7 @@ RANK_CONSTANT = 60
 SHORT_LEG = 10
 """A leg this short is fused as it is."""
 
-KEYWORD_FLOOR = 0.4
+KEYWORD_FLOOR = 0.5
 """A keyword hit below this part of the best hit's score shares only common words with the query."""
 
 SECOND_OPINION = 0.5
