@@ -1,5 +1,6 @@
 """Runtime, events and logs of the functions, and that the template's routes are the code's."""
 
+import re
 from typing import Any
 
 import pytest
@@ -135,3 +136,14 @@ def test_access_logs_hold_neither_tokens_nor_addresses_of_content(template: Temp
     assert [
         word for word in ("authorizer", "header", "path}", "querystring", "$context.path") if word in logged
     ] == []
+
+
+def test_every_parameter_is_documented() -> None:
+    document = (ROOT / "template.yaml").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "deploy.md").read_text(encoding="utf-8")
+    parameters = re.findall(
+        r"^  (\w+):$", document.partition("Parameters:")[2].partition("Conditions:")[0], re.MULTILINE
+    )
+
+    assert len(parameters) >= 15
+    assert [name for name in parameters if f"`{name}`" not in page] == []
