@@ -92,7 +92,7 @@ $(VENV)/.run: $(VENV)/.made $(RUN_LOCKS)
 
 # An embedding server for tests, benchmarks and the demo; --no-deps is explained in embedder.in.
 $(VENV)/.embedder: $(VENV)/.run requirements/embedder.txt
-	$(PIP) --no-deps -r requirements/embedder.txt
+	$(PIP) -r requirements/embedder.txt
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.embedder $(DEV_LOCKS)
