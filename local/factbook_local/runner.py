@@ -252,6 +252,7 @@ class Runner:
                 log_level="critical",
                 access_log=False,
                 ws="none",
+                proxy_headers=False,
                 http="h11",
                 server_header=False,
                 timeout_keep_alive=75,

@@ -303,6 +303,7 @@ async def serve(config: Config) -> None:
             log_level="critical",
             access_log=False,
             ws="none",
+            proxy_headers=False,
             http="h11",
             timeout_keep_alive=600,
             timeout_graceful_shutdown=1,

@@ -232,3 +232,11 @@ def test_a_request_that_breaks_off_reaches_no_function(cloud: Cloud) -> None:
     assert raw(cloud, start, then_close=True) == b""
     assert len(cloud.invocations()) == before
     assert cloud.request("GET", "/any").status == 200
+
+
+def test_a_caller_cannot_claim_another_address(cloud: Cloud) -> None:
+    event = exchange(
+        cloud, "GET", "/any", [("X-Forwarded-For", "203.0.113.9"), ("X-Forwarded-Proto", "https")]
+    )
+    assert event["requestContext"]["http"]["sourceIp"] == "127.0.0.1"
+    assert event["headers"]["x-forwarded-for"] == "203.0.113.9, 127.0.0.1"
