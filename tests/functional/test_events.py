@@ -16,6 +16,7 @@ from support.principals import House
 from factbook.api.app import App, Route
 from factbook.bootstrap import Services
 from factbook_local.openapi import load_apps
+from factbook_search.sqlite_index import SqliteIndex
 
 EVENTS = {path.stem: json.loads(path.read_text()) for path in sorted((ROOT / "events").glob("*.json"))}
 ROUTES: list[tuple[App, Route]] = [(app, route) for app in load_apps() for route in app]
@@ -96,9 +97,11 @@ def world(ministack: Aws, tmp_path_factory: pytest.TempPathFactory) -> World:
     house = House(services, "events")
     house.admin.apps["retrieve"] = load_app("retrieve")
     house.admin.apps["retrieve"].wire = lambda: services
-    rebuild = function("index")
-    rebuild.services = lambda: services
-    rebuild.lambda_handler({"factbook": "rebuild"}, None)
+    index = SqliteIndex(
+        settings.search_sqlite
+    )  # empty, and not built from what other tests left in the tables
+    index.activate(index.create(None).name)
+    index.close()
     entries = json.loads(EVENTS["append_entries"]["body"])
     appended = house.admin.call("POST", "/v1/memory/runs/run-7/log", entries)
     assert appended.status == 201, appended.text
