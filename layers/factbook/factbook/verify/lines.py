@@ -39,11 +39,8 @@ def read_lines(path: Path, progress: Progress | None = None) -> Iterator[tuple[i
                     if len(line) < MAX_LINE
                     else f"line {number} is longer than any line of an export"
                 )
-            if line[-2:] != b"}\n":
-                raise Tampered(
-                    f"line {number} does not end as it was written"
-                    + (" (CRLF)" if line[-2:] == b"\r\n" else "")
-                )
+            if line[-2:] != b"}\n" or line[:1] != b"{":
+                raise Tampered(f"line {number} does not stand as it was written" + _how(line))
             if progress is not None and number & 0x1FFF == 0:
                 progress(done, size)
             yield number, line[:-1]
@@ -76,8 +73,7 @@ def read_object(line: bytes) -> dict[str, Any]:
     try:
         parsed = json.loads(line.decode("utf-8"), object_pairs_hook=_single)
     except (ValueError, RecursionError) as error:
-        start = " (it begins with a byte-order mark)" if line.startswith(_BOM) else ""
-        raise Tampered("a line is no JSON object" + start) from error
+        raise Tampered("a line is no JSON object") from error
     if not isinstance(parsed, dict):
         raise Tampered("a line is no JSON object")
     return parsed
@@ -96,6 +92,12 @@ def read_header(line: bytes, kind: str) -> dict[str, Any]:
     ):
         raise Tampered("the header does not say whose log this is")
     return header
+
+
+def _how(line: bytes) -> str:
+    if line.startswith(_BOM):
+        return " (it begins with a byte-order mark)"
+    return " (it ends in CRLF)" if line.endswith(b"\r\n") else ""
 
 
 def _single(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
