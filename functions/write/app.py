@@ -1,5 +1,6 @@
 """Writes: facts, log entries, checkpoints and API tokens."""
 
+import json
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -28,10 +29,13 @@ from factbook.domain import times
 from factbook.domain.facts import Fact
 from factbook.domain.ids import fact_id_for
 from factbook.domain.principals import Principal
+from factbook.domain.strict_json import dump_json
 from factbook.ports import Json, Operation, Token
 from factbook.usecases import facts, payloads, tokens
 
 BATCH_THREADS = 8
+ANSWER_BYTES = 3_900_000
+"""Of a batch's results, escaped once more as a function's answer is."""
 app = App("write")
 lambda_handler = app
 log_routes.add_writes(app)
@@ -84,7 +88,7 @@ def write_facts(call: Call) -> Answer:
             return {"status": 500, "error": {"code": "internal-error", "message": UNFORESEEN}}
 
     with ThreadPoolExecutor(max_workers=BATCH_THREADS) as pool:
-        return Answer(200, {"results": list(pool.map(write, range(len(items))))})
+        return Answer(200, {"results": _within_an_answer(list(pool.map(write, range(len(items)))))})
 
 
 @app.route(
@@ -188,6 +192,17 @@ def revoke_token(call: Call) -> Answer:
     services = call.services
     token = tokens.revoke_token(services.access, services.clock, call.principal, call.path["id"])
     return Answer(200, token_json(token))
+
+
+def _within_an_answer(results: list[Json]) -> list[Json]:
+    """The results, of which those that no longer fit in an answer leave out the content that its caller just sent."""
+    size = 0
+    for result in results:
+        size += len(json.dumps(dump_json(result), ensure_ascii=False).encode())
+        if size > ANSWER_BYTES and "content" in result.get("fact", {}):
+            content = result["fact"].pop("content")
+            size -= len(json.dumps(dump_json(content), ensure_ascii=False).encode())
+    return results
 
 
 def _write(call: Call, body: WriteFact, operation: Operation) -> Json:

@@ -130,3 +130,15 @@ def test_a_walk_ends_with_a_page_that_says_so(house: House) -> None:
     write_many(house.admin, 10)
     assert [len(page) for page in pages(house.admin, limit=5)][:2] == [5, 5]
     assert sum(len(page) for page in pages(house.admin, limit=5)) == 10
+
+
+@pytest.mark.parametrize("content", ["x" * 65_000, '"\\' * 12_000], ids=["plain", "escaped"])
+def test_a_batch_is_answered_below_4_megabytes_and_all_of_it_is_kept(house: House, content: str) -> None:
+    body = {"items": [{"type": "note", "content": content}] * 64}
+    reply = house.admin.call("POST", f"{FACTS}/batch", body, key="b")
+    assert len(json.dumps(reply.text, ensure_ascii=False).encode()) <= FOUR_MEGABYTES
+    facts = [result["fact"] for result in reply.json["results"]]
+    assert len(facts) == 64
+    assert 0 < sum("content" in fact for fact in facts) < 64
+    assert house.admin.call("POST", f"{FACTS}/batch", body, key="b").text == reply.text
+    assert house.admin.call("GET", f"{FACTS}/{facts[-1]['id']}").json["content"] == content
