@@ -22,6 +22,7 @@ from factbook_local.invoke import InvokeApi
 from factbook_local.routes import Router
 from factbook_local.shared_imports import shared_modules
 from factbook_local.signer import ensure_signing_key
+from factbook_local.sockets import listen
 from factbook_local.stack import STACK, Function, read_stack
 from factbook_local.template import Template
 from factbook_local.workers import Pool, Zygote
@@ -335,7 +336,7 @@ async def _finish(server: _Server, task: asyncio.Future[None]) -> None:
 
 def _listen(port: int) -> socket.socket:
     try:
-        return socket.create_server(("127.0.0.1", port), backlog=1024)
+        return listen(port)
     except OSError as error:
         raise StartError(
             f"port {port} cannot be used: {error.strerror}. Stop what holds it, or give another --port."

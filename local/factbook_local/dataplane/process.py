@@ -2,13 +2,14 @@
 
 import json
 import os
-import socket
 import subprocess
 import sys
 import urllib.error
 import urllib.request
 from pathlib import Path
 from typing import Any
+
+from factbook_local.sockets import listen
 
 REGION = "us-east-1"
 ACCOUNT = "000000000000"
@@ -28,7 +29,7 @@ class DataPlaneProcess:
         keep_open: tuple[int, ...] = (),
         log: Any = None,
     ) -> None:
-        listener = socket.create_server(("127.0.0.1", 0), backlog=512)
+        listener = listen(0)
         self.url = f"http://127.0.0.1:{listener.getsockname()[1]}"
         config = {
             "socket_fd": listener.fileno(),
