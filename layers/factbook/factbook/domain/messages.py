@@ -49,7 +49,9 @@ def query_meanings(query: str) -> tuple[str, ...]:
     what a text is about. Names are taken to be capitalised words after the first.
     """
     words = query.split()
-    plain = " ".join([*words[:1], *(word for word in words[1:] if not (word[:1].isupper() and word[1:2].islower()))])
+    plain = " ".join(
+        [*words[:1], *(word for word in words[1:] if not (word[:1].isupper() and word[1:2].islower()))]
+    )
     return (query, plain) if plain != " ".join(words) else (query,)
 
 
