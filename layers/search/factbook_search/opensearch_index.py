@@ -38,8 +38,8 @@ READ_SECONDS = 10
 ADMIN_SECONDS = 30
 SERVER_SHARE = 0.8
 """Of a search's time: the service is asked to give up before the connection does, so that a fast leg's answer arrives."""
-TIME_EXCEEDED = "Time exceeded"
-"""How the service says that a search ran into its timeout; the error's type is that of any failed search."""
+TIME_EXCEEDED = {"time_exceeded_exception", "Time exceeded"}
+"""How the service says that a search ran into its timeout, as a cause's type or its reason, by where it noticed."""
 LOOKUP = 1_000
 
 
@@ -225,7 +225,7 @@ def _total(response: dict[str, Any]) -> int:
 def _answer(response: dict[str, Any], leg: Leg) -> LegAnswer:
     if "error" in response:
         causes = response["error"].get("root_cause", [])
-        late = any(cause.get("reason") == TIME_EXCEEDED for cause in causes)
+        late = any(TIME_EXCEEDED & {cause.get("type"), cause.get("reason")} for cause in causes)
         return LegFailure("timeout" if late else "unavailable")
     if response["timed_out"]:
         return LegFailure("timeout")
