@@ -212,3 +212,48 @@ def test_a_clock_that_goes_back_does_not_take_the_run_with_it() -> None:
         "2027-01-01T00:00:00.000000Z",
         "2027-01-01T00:00:00.000001Z",
     ]
+
+
+@settings(max_examples=80)
+@given(st.data())
+def test_a_block_of_lines_is_taken_up_to_the_first_that_does_not_hold(data: st.DataObject) -> None:
+    entries = written([Request("tool-call", {"n": number}) for number in range(5)], "r", {"projectId": "p"})
+    lines = [
+        entry_line({"entryHash": entry.entry_hash, "format": entry.format, "canonical": entry.text}) + b"\n"
+        for entry in entries
+    ]
+    victim = data.draw(st.integers(1, 4))
+    at = data.draw(st.integers(0, len(lines[victim]) - 1))
+    flipped = bytes([lines[victim][at] ^ data.draw(st.integers(1, 255))])
+    damaged = [*lines[:victim], lines[victim][:at] + flipped + lines[victim][at + 1 :], *lines[victim + 1 :]]
+    chain = Chain("r", TENANT)
+    assert chain.follow_lines(lines, 0) == 0, "the first entry tells the scope, and is judged alone"
+    follow(chain, entries[0])
+    assert chain.follow_lines(damaged, 1) == victim - 1
+    assert chain.sequence == victim - 1
+    assert chain.follow_lines(lines, victim) == 5 - victim
+    assert "sha256:" + chain.digest.decode() == entries[-1].entry_hash
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"sequence": 2},
+        {"runId": "s"},
+        {"prevHash": "sha256:" + "1" * 64},
+        {"scope": {"tenantId": TENANT, "userId": "eve"}},
+        {"timestamp": "2025-12-31T23:59:59.999999Z"},
+        {"id": "r:1:0123456789abcde"},
+        {"id": "r:0:0123456789abcdef"},
+        {"id": "r:1:0123456789abcdef" + "0" * 20},
+        {"extra": 1},
+    ],
+    ids=str,
+)
+def test_a_block_takes_no_forged_entry_whose_hash_holds(changes: dict[str, object]) -> None:
+    entries = written([Request("tool-call", {"n": 1}), Request("tool-call", {"n": 2})])
+    chain = Chain("r", TENANT)
+    follow(chain, entries[0])
+    forgery = forged(entries[1], **changes)
+    form = {"entryHash": forgery.entry_hash, "format": forgery.format, "canonical": forgery.text}
+    assert chain.follow_lines([entry_line(form) + b"\n"], 0) == 0

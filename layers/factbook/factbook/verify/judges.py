@@ -2,15 +2,14 @@
 
 import hashlib
 import secrets
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from .chain import Chain
+from .chain import ENTRY, Chain
 from .findings import Finding, Incomplete, Tampered
 from .leaves import Leaf, read_hashes, read_leaf
-from .lines import ENTRY, Progress, read_entry, read_header, read_lines, read_object
+from .lines import Progress, read_blocks, read_entry, read_header, read_object, whole_line
 from .notes import Checkpoint, VerifierKey, open_checkpoint
 from .tree import GrowingRoot, extends, includes
 
@@ -113,32 +112,38 @@ class _File:
         self.pinned: Checkpoint | None = None
 
     def read(self, path: Path, progress: Progress | None) -> None:
-        lines = read_lines(path, progress)
-        self.number, first = next(lines)
-        self.start(read_header(first, self.kind))
-        if self._pinned_note is not None:
-            self.pinned = open_checkpoint(self._pinned_note, self.key, self.tenant)
-        self._body(lines)
+        for before, block in read_blocks(path, progress):
+            self._take(before, block)
         if not self.ended:
             raise Incomplete("the file has no last line: it was cut")
         self.number = 0
         self.finish()
 
-    def _body(self, lines: Iterator[tuple[int, bytes]]) -> None:
-        entries = 0
-        follow = None
-        for number, line in lines:
-            self.number = number
-            if line.startswith(ENTRY) and follow is not None:
-                follow(*read_entry(line))
-                entries += 1
-                continue
-            self.verdict.entries = entries
-            if self.ended:
-                raise Tampered("there is more behind the last line")
+    def _take(self, before: int, block: list[bytes]) -> None:
+        at = 0
+        while at < len(block):
+            if self.section is not None:
+                taken = self.section.chain.follow_lines(block, at)
+                self.verdict.entries += taken
+                at += taken
+                if at == len(block):
+                    return
+            self.number = before + at + 1
+            self._line(whole_line(self.number, block[at]))
+            at += 1
+
+    def _line(self, line: bytes) -> None:
+        if self.number == 1:
+            self.start(read_header(line, self.kind))
+            if self._pinned_note is not None:
+                self.pinned = open_checkpoint(self._pinned_note, self.key, self.tenant)
+        elif self.ended:
+            raise Tampered("there is more behind the last line")
+        elif line.startswith(ENTRY) and self.section is not None:
+            self.section.chain.follow(*read_entry(line))
+            self.verdict.entries += 1
+        else:
             self.other(read_object(line))
-            follow = self.section.chain.follow if self.section is not None and not self.ended else None
-        self.verdict.entries = entries
 
     def start(self, header: dict[str, Any]) -> None:
         self.tenant = header["tenant"]
@@ -357,7 +362,7 @@ class _WholeFile(_File):
         """Which leaf the tree and the runs disagree about. Reads the file again; only a failing one costs memory."""
         waiting: dict[tuple[int, bytes], Leaf] = {}
         inside = False
-        for _, line in read_lines(self.path):
+        for line in (line for _, block in read_blocks(self.path) for line in block):
             if line.startswith(b'{"run":'):
                 inside = True
             elif line.startswith(b'{"leaf":'):

@@ -6,18 +6,17 @@ stands in it byte for byte, so it is hashed where it lies. docs/log.md describes
 
 import json
 from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from .chain import FORMAT, check_format
+from .chain import ENTRY, FORMAT, HASH_END, PLAIN, PLAIN_AT, check_format
 from .findings import Incomplete, Tampered, Unsupported
 
 EXPORT_FORMAT = "factbook-log-export-1"
 MAX_LINE = 2 * 1024 * 1024
-ENTRY = b'{"h":"sha256:'
-_HASH_END = len(ENTRY) + 64
-PLAIN = b'","f":"' + FORMAT.encode() + b'","entry":'
-PLAIN_AT = _HASH_END + len(PLAIN)
+BLOCK = 64
 _WITH_CAUSE = b'","f":"' + FORMAT.encode() + b'","cause":'
 _BOM = b"\xef\xbb\xbf"
 
@@ -25,44 +24,48 @@ Progress = Callable[[int, int], None]
 """Told now and then how many of how many bytes are read."""
 
 
-def read_lines(path: Path, progress: Progress | None = None) -> Iterator[tuple[int, bytes]]:
-    """Numbered lines without their LF. Raises Incomplete for a cut or empty file, Tampered for foreign line ends."""
+def read_blocks(path: Path, progress: Progress | None = None) -> Iterator[tuple[int, list[bytes]]]:
+    """Some lines at a time, with their LF, and how many came before. Raises Incomplete for an empty file."""
     size = path.stat().st_size
     done = number = 0
     with path.open("rb", buffering=1 << 16) as file:
-        for line in iter(lambda: file.readline(MAX_LINE), b""):
-            number += 1
-            done += len(line)
-            if line[-1:] != b"\n":
-                raise Incomplete(
-                    f"line {number} is cut: the file ends in the middle of it"
-                    if len(line) < MAX_LINE
-                    else f"line {number} is longer than any line of an export"
-                )
-            if line[-2:] != b"}\n" or line[:1] != b"{":
-                raise Tampered(f"line {number} does not stand as it was written" + _how(line))
-            if progress is not None and number & 0x1FFF == 0:
+        lines = iter(partial(file.readline, MAX_LINE), b"")
+        while block := list(islice(lines, BLOCK)):
+            yield number, block
+            number += len(block)
+            done += sum(map(len, block))
+            if progress is not None:
                 progress(done, size)
-            yield number, line[:-1]
     if number == 0:
         raise Incomplete("the file is empty")
-    if progress is not None:
-        progress(size, size)
+
+
+def whole_line(number: int, line: bytes) -> bytes:
+    """A line without its LF. Raises Incomplete for a cut one, Tampered for one that is not as it was written."""
+    if line[-1:] != b"\n":
+        raise Incomplete(
+            f"line {number} is cut: the file ends in the middle of it"
+            if len(line) < MAX_LINE
+            else f"line {number} is longer than any line of an export"
+        )
+    if line[-2:] != b"}\n" or line[:1] != b"{":
+        raise Tampered(f"line {number} does not stand as it was written" + _how(line))
+    return line[:-1]
 
 
 def read_entry(line: bytes) -> tuple[bytes, bytes, str | None]:
     """The stored text, the hex of its claimed hash and the cause of an entry's line. Raises Tampered, Unsupported."""
-    if line[_HASH_END:PLAIN_AT] == PLAIN:
-        return line[PLAIN_AT:-1], line[len(ENTRY) : _HASH_END], None
-    if line[_HASH_END : _HASH_END + len(_WITH_CAUSE)] == _WITH_CAUSE:
-        rest = line[_HASH_END + len(_WITH_CAUSE) :].decode("utf-8", "replace")
+    if line[HASH_END:PLAIN_AT] == PLAIN:
+        return line[PLAIN_AT:-1], line[len(ENTRY) : HASH_END], None
+    if line[HASH_END : HASH_END + len(_WITH_CAUSE)] == _WITH_CAUSE:
+        rest = line[HASH_END + len(_WITH_CAUSE) :].decode("utf-8", "replace")
         try:
             cause, at = json.JSONDecoder().raw_decode(rest)
         except ValueError:
             cause, at = None, 0
         if isinstance(cause, str) and rest.startswith(',"entry":', at):
             begun = len(line) - len(rest[at + len(',"entry":') :].encode())
-            return line[begun:-1], line[len(ENTRY) : _HASH_END], cause
+            return line[begun:-1], line[len(ENTRY) : HASH_END], cause
     parsed = read_object(line)
     check_format(str(parsed.get("f")))
     raise Tampered("an entry's line is not laid out as an export's")
