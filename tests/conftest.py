@@ -34,8 +34,9 @@ hypothesis_settings.register_profile(
 hypothesis_settings.load_profile("factbook")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def moto() -> Iterator[Aws]:
+    """Fresh in each module, unlike ministack: it copies all its tables at every transaction."""
     with emulators.moto() as aws:
         yield aws
 
