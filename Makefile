@@ -30,7 +30,7 @@ local: install ## the service on this machine (ARGS="--port 8080 --data DIR")
 	$(BIN)/factbook local $(ARGS)
 
 test: dev ## every test but those of a real search node and of a build
-	$(BIN)/python -m pytest --ignore=tests/real --ignore=tests/built $(ARGS)
+	$(BIN)/python -m pytest -n auto --dist loadfile --ignore=tests/real --ignore=tests/built $(ARGS)
 
 real: dev ## tests on a real OpenSearch node (needs a JDK and Maven)
 	$(BIN)/python -m pytest tests/real $(ARGS)
