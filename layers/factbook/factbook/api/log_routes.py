@@ -102,7 +102,7 @@ def add_reads(app: App) -> None:
         "Messages of a conversation, across runs",
         query=ThreadQuery,
         answer=EntryPage,
-        refusals=(e.LogChanged,),
+        refusals=(e.NotFound, e.LogChanged),
     )(read_thread)
     app.route(
         "GET /v1/memory/checkpoints",
