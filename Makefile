@@ -15,7 +15,7 @@ RUN_LOCKS := $(foreach n,layer search local,requirements/$(n).txt)
 DEV_LOCKS := $(foreach n,dev conformance,requirements/$(n).txt)
 SAM := SAM_CLI_TELEMETRY=0 AWS_DEFAULT_REGION=eu-central-1 .venv-sam/bin/sam
 
-.PHONY: help install dev demo local test real lint format types openapi openapi-check sam layer-sizes built ci lock
+.PHONY: help install dev demo local test exhaustive real lint format types openapi openapi-check sam layer-sizes built ci lock
 
 help: ## show these commands
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 24
@@ -29,8 +29,11 @@ demo: $(VENV)/.embedder ## a fact's life, told over HTTP
 local: install ## the service on this machine (ARGS="--port 8080 --data DIR")
 	$(BIN)/factbook local $(ARGS)
 
-test: dev ## every test but those of a real search node and of a build
-	$(BIN)/python -m pytest -n auto --dist loadfile --ignore=tests/real --ignore=tests/built $(ARGS)
+test: dev ## every test but those of a real search node, of a build, and those that take minutes
+	$(BIN)/python -m pytest -n auto --dist loadfile -m "not exhaustive" --ignore=tests/real --ignore=tests/built $(ARGS)
+
+exhaustive: dev ## the tests that take minutes: every fault at every call, many processes, kills
+	$(BIN)/python -m pytest -n auto --dist load -m exhaustive --ignore=tests/real --ignore=tests/built $(ARGS)
 
 real: dev ## tests on a real OpenSearch node (needs a JDK and Maven)
 	$(BIN)/python -m pytest tests/real $(ARGS)

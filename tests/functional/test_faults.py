@@ -13,6 +13,7 @@ def stage(moto: Aws) -> Iterator[Stage]:
         yield Stage(moto)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=[scenario.name for scenario in SCENARIOS])
 def test_an_answer_under_fault_is_true_and_a_retry_gives_the_right_state(
     stage: Stage, scenario: Scenario

@@ -43,6 +43,7 @@ def read_run(aws: Aws, tenant: str, run: str) -> list[dict[str, object]]:
     return payloads
 
 
+@pytest.mark.exhaustive
 def test_sixteen_processes_append_to_one_run_without_a_gap_or_a_duplicate(
     ministack: Aws, tenant: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -3,6 +3,7 @@
 import hashlib
 import importlib.util
 import urllib.request
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
@@ -12,6 +13,7 @@ import pytest
 from botocore.config import Config
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from support import emulators
 from support.emulators import Aws
 from support.gateway import ROOT, Gateway, load_app
 from support.permissions import Access, CallRecorder, grants_of
@@ -208,19 +210,26 @@ class Story:
 
 
 @pytest.fixture(scope="module")
-def used(ministack: Aws, tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[Access]]:
+def own() -> Iterator[Aws]:
+    """An emulator of its own: these functions walk whole tables, and other tests leave what no function wrote."""
+    with emulators.ministack() as aws:
+        yield aws
+
+
+@pytest.fixture(scope="module")
+def used(own: Aws, tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[Access]]:
     """Function → the accesses that its calls needed."""
     folder: Path = tmp_path_factory.mktemp("permissions")
-    queue = ministack.client("sqs").create_queue(QueueName="letters")["QueueUrl"]
+    queue = own.client("sqs").create_queue(QueueName="letters")["QueueUrl"]
     settings = replace(
-        ministack.settings,
-        kms_key_id=ministack.client("kms").create_key()["KeyMetadata"]["KeyId"],
+        own.settings,
+        kms_key_id=own.client("kms").create_key()["KeyMetadata"]["KeyId"],
         index_dead_letters=queue,
         search_sqlite=str(folder / "index.db"),
         checkpoint_signer=f"file:{folder}/key",
     )
     (folder / "key").write_bytes(new_signing_key())
-    story = Story(ministack, settings, "permitted")
+    story = Story(own, settings, "permitted")
     story.tell()
     return {name: recorder.seen for name, recorder in story.recorders.items()}
 

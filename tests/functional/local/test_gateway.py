@@ -162,6 +162,7 @@ def test_a_function_past_its_timeout_is_killed_and_answered_for(cloud: Cloud) ->
     assert cloud.do("sleep", seconds=0).status == 200
 
 
+@pytest.mark.exhaustive
 def test_an_integration_past_thirty_seconds_is_unavailable(cloud: Cloud) -> None:
     reply = cloud.do("sleep", "/slow", seconds=33)
     assert (reply.status, reply.json) == (503, {"message": "Service Unavailable"})

@@ -196,6 +196,7 @@ def test_stream_records_that_no_function_took_come_after_a_kill(tmp_path: Path) 
         eventually(lambda: [batch for batch in cloud.records("late") if "raise" not in json.dumps(batch)])
 
 
+@pytest.mark.exhaustive
 def test_a_kill_at_any_moment_loses_nothing_acknowledged_two_seconds_before(tmp_path: Path) -> None:
     acknowledged: dict[str, float] = {}
     killed_at = 0.0
