@@ -54,6 +54,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
         fact = post("/v1/memory/facts", {"type": "note", "content": {"text": "hello"}})
         entry = post("/v1/memory/runs/r/log", {"entries": [message]})["entries"][0]
         records = {"id": fact["id"], "runId": "r", "logId": entry["id"], "threadId": "t"}
+        assert post("/v1/memory/checkpoints", {})["size"] == 1
         yield Service(ready.url, headers, records)
         http.clear()
 
@@ -68,3 +69,12 @@ def test_an_answer_is_one_that_the_document_knows(case: schemathesis.Case, servi
     answer = case.call(base_url=service.url, headers=service.headers, timeout=60)
 
     case.validate_response(answer, checks=CHECKS)
+
+
+@pytest.mark.parametrize("path", ["/v1/memory/checkpoints?", "/v1/memory/runs/r/log?form=stored&"])
+@pytest.mark.parametrize("size", [2, 10**12, 10**40])
+def test_a_checkpoint_beyond_the_newest_is_not_found(service: Service, path: str, size: int) -> None:
+    with urllib3.PoolManager(headers=service.headers) as http:
+        answer = http.request("GET", f"{service.url}{path}checkpointSize={size}")
+
+        assert (answer.status, answer.json()["error"]["code"]) == (404, "not-found")

@@ -39,7 +39,6 @@ APPENDS = (
 )
 READS = (e.NotFound, e.LogChanged)
 LEAVES_AT_ONCE = 1000
-BEYOND_ANY_TREE = 10**12 - 1
 REFUSED = "The stored tree contradicts a published checkpoint. An operator must look at the log of the checkpoint function."
 
 
@@ -167,7 +166,7 @@ def read_run(call: Call) -> Answer:
         logs.store, logs.tree, call.principal, run_id, since, asked.limit
     )
     size = asked.checkpoint_size
-    prover = log_proofs.Prover(logs.tree, call.principal.tenant, size) if size is not None else None
+    prover = log_proofs.prover_for(logs.tree, call.principal.tenant, size) if size is not None else None
     shown = [
         log_proofs.leaf_json(leaf, prover.inclusion(leaf.index) if prover else None)
         for leaf in leaves
@@ -235,9 +234,9 @@ def list_checkpoints(call: Call) -> Answer:
     identity: Json = {"checkpoints": asked.checkpoint_size}
     position = _position(call, identity, asked.cursor)
     size = asked.checkpoint_size
-    top = BEYOND_ANY_TREE if size is None else size + 1
+    prover = log_proofs.prover_for(logs.tree, tenant, size) if size is not None else None
+    top = log_proofs.BEYOND_ANY_TREE if size is None else size + 1
     found = logs.tree.notes(tenant, int(position["below"]) if position else top, asked.limit)
-    prover = log_proofs.Prover(logs.tree, tenant, size) if size is not None else None
     data = [log_proofs.note_json(note, prover.extension_of(note.size) if prover else None) for note in found]
     following = {"below": found[-1].size} if len(found) == asked.limit else None
     return Answer(200, page_json(data, _cursor(call, identity, following)))
@@ -252,7 +251,7 @@ def latest_checkpoint(call: Call) -> Answer:
 def list_leaves(call: Call) -> Answer:
     asked = call.query(LeavesQuery)
     require_admin(call.principal)
-    end = BEYOND_ANY_TREE if asked.checkpoint_size is None else asked.checkpoint_size
+    end = log_proofs.BEYOND_ANY_TREE if asked.checkpoint_size is None else asked.checkpoint_size
     count = min(LEAVES_AT_ONCE, end - asked.start)
     found = call.services.logs.tree.leaves(call.principal.tenant, asked.start, count) if count > 0 else []
     following = asked.start + len(found) if found and len(found) == count < end - asked.start else None

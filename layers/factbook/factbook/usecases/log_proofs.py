@@ -17,6 +17,7 @@ from .stored_tree import stored_nodes
 
 VERIFIED_AT_ONCE = 2000
 PROVEN_AT_ONCE = 100
+BEYOND_ANY_TREE = 10**12 - 1
 
 
 def newest_checkpoint(tree: TreeStore, published: CheckpointStore, tenant: str) -> PublishedNote:
@@ -52,6 +53,14 @@ class Prover:
 
     def extension_of(self, older: int) -> list[str]:
         return _encoded(consistency_proof(self._nodes, older, self.size))
+
+
+def prover_for(tree: TreeStore, tenant: str, size: int) -> Prover:
+    """Proofs for the checkpoint of a size that a caller names. Raises NotFound for one beyond the newest."""
+    newest = tree.notes(tenant, BEYOND_ANY_TREE, 1)
+    if not newest or newest[0].size < size:
+        raise NotFound("There is no checkpoint of that size. List the checkpoints for those there are.")
+    return Prover(tree, tenant, size)
 
 
 def prove_entry(
