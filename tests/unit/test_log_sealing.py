@@ -146,7 +146,7 @@ def test_another_process_loses_the_words_within_a_minute(deployment: Deployment)
         (KeyName(project="q", participant="x"), set()),
         (KeyName(thread="t"), {"thread", "both"}),
     ],
-    ids=str,
+    ids=["a user", "a participant", "a participant of another project", "a thread"],
 )
 def test_an_erasure_reaches_the_keys_it_names_and_no_other(
     deployment: Deployment, selector: KeyName, erased: set[str]
