@@ -5,6 +5,7 @@ import re
 import uuid
 
 import pytest
+from support.gateway import ROOT
 from support.official import CommandLine
 
 from .conftest import NewToken
@@ -14,6 +15,12 @@ FACTS = {
     f"facts {name}"
     for name in ("list", "get", "revisions", "write", "supersede", "delete", "verify", "retrieve")
 }
+
+
+def test_the_document_names_every_command_there_is() -> None:
+    text = (ROOT / "docs" / "conformance.md").read_text(encoding="utf-8")
+
+    assert {name for name in FACTS | ERASURES if f"`{name}`" in text} == FACTS | ERASURES
 
 
 @pytest.fixture(scope="module")

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from kindgi.client import AuthError, ConflictError, InvalidRequestError, NotFoundError, ServerError
 from kindgi.client._resources import MemoryResource
+from support.gateway import ROOT
 from support.official import Client
 
 from factbook_local.testing import Ready
@@ -334,6 +335,12 @@ def test_a_search_by_meaning_without_embeddings_says_so(client: Client) -> None:
 def test_a_search_without_a_query_is_refused(client: Client) -> None:
     with pytest.raises(InvalidRequestError):
         client.retrieve(mode="keyword")
+
+
+def test_the_document_names_every_method_there_is() -> None:
+    text = (ROOT / "docs" / "conformance.md").read_text(encoding="utf-8")
+
+    assert {name for name in METHODS if f"`{name}`" in text} == METHODS
 
 
 def _ids(page: Any) -> list[str]:
