@@ -63,7 +63,6 @@ def function_environment(
         "AWS_LAMBDA_FUNCTION_VERSION": "$LATEST",
         "AWS_LAMBDA_FUNCTION_MEMORY_SIZE": str(function.memory),
         "AWS_LAMBDA_INITIALIZATION_TYPE": "on-demand",
-        "POWERTOOLS_TRACE_DISABLED": "true",  # there is no X-Ray daemon here
     }
     environment |= {name: _text(value) for name, value in asked.items()}
     environment |= {name: value for name, value in local.items() if name in asked or name == "SEARCH_SQLITE"}
