@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import pytest
 from support.emulators import Aws
 from support.fault_scenarios import DOCUMENT, SCENARIOS, Scenario, Stage, impatient, sections, table
+from support.gateway import load_app
 
 
 @pytest.fixture(scope="module")
@@ -19,6 +20,15 @@ def test_an_answer_under_fault_is_true_and_a_retry_gives_the_right_state(
     stage: Stage, scenario: Scenario
 ) -> None:
     assert table(stage, scenario) == sections(DOCUMENT.read_text(encoding="utf-8"))[scenario.name]
+
+
+def test_every_write_route_has_a_table() -> None:
+    routes = {route.key for route in load_app("write") if route.method != "GET"}
+    presigns = {"POST /v1/memory/blobs"}  # it writes nothing
+    invokes = {"POST /v1/memory/checkpoints"}  # another function writes, and makes up for its own faults
+    told = {scenario.name.partition(",")[0] for scenario in SCENARIOS}
+
+    assert routes - presigns - invokes == told
 
 
 def test_the_document_has_no_table_of_a_route_that_is_gone() -> None:
