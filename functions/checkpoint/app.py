@@ -3,9 +3,8 @@
 import time
 from typing import Any
 
-from aws_lambda_powertools import Logger
-
 from factbook.adapters.dynamodb.log_stream import log_records
+from factbook.api.telemetry import kind_of, logger, observe
 from factbook.bootstrap import services
 from factbook.domain.errors import FactbookError
 from factbook.log_bootstrap import LogServices
@@ -16,17 +15,16 @@ from factbook.usecases.log_proofs import note_json
 STREAM_SECONDS = 1.0
 """How long a call on demand waits for the stream to have marked what was just appended."""
 
-logger = Logger(service="factbook", log_uncaught_exceptions=False)
 
-
-def lambda_handler(event: dict[str, Any], _: Any = None) -> dict[str, Any]:
+def lambda_handler(event: dict[str, Any], context: Any = None) -> dict[str, Any]:
     """Stream records; or `{"factbook": "checkpoint", "tenant", "runIds"}`, which answers the note; or the tick."""
-    logs = services().logs
-    if "Records" in event:
-        return mark(logs, event["Records"])
-    if event.get("factbook") == "checkpoint":
-        return checkpoint_now(logs, event["tenant"], event["runIds"])
-    return tick(logs)
+    with observe("checkpoint", event, context):
+        logs = services().logs
+        if "Records" in event:
+            return mark(logs, event["Records"])
+        if event.get("factbook") == "checkpoint":
+            return checkpoint_now(logs, event["tenant"], event["runIds"])
+        return tick(logs)
 
 
 def mark(logs: LogServices, records: list[dict[str, Any]]) -> dict[str, Any]:
@@ -62,7 +60,7 @@ def tick(logs: LogServices) -> dict[str, Any]:
     results = checkpoints.checkpoint_all(logs.checkpointing)
     for tenant, result in results.items():
         if isinstance(result, Exception):
-            logger.error("checkpoint failed", extra={"tenant": tenant, "why": str(result)})
+            logger.error("checkpoint failed", extra={"tenant": tenant, "error": kind_of(result)})
         else:
             _report(tenant, result)
     return {"tenants": len(results)}

@@ -4,10 +4,9 @@ from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
-from aws_lambda_powertools import Logger
-
 from factbook.adapters.dynamodb.messages import entry_records
 from factbook.adapters.dynamodb.streams import fact_records
+from factbook.api.telemetry import logger, observe
 from factbook.bootstrap import services
 from factbook.domain.errors import SearchUnavailable, StorageUnavailable, Throttled
 from factbook.domain.searchable import index_version
@@ -22,8 +21,6 @@ from factbook.usecases.log_entries import log_id_of
 WORK_SECONDS = 40.0
 """What a run spends on a job; the rest of the function's minute is for the last step."""
 
-logger = Logger(service="factbook", log_uncaught_exceptions=False)
-
 
 COMMANDS = {
     "reconcile": index_jobs.repair,
@@ -32,12 +29,13 @@ COMMANDS = {
 }
 
 
-def lambda_handler(event: dict[str, Any], _: Any = None) -> dict[str, Any]:
+def lambda_handler(event: dict[str, Any], context: Any = None) -> dict[str, Any]:
     """Stream records; or `{"factbook": <a command>}`, which answers its progress; anything else is the schedule's tick."""
-    wired = services().searching
-    if "Records" in event:
-        return follow(wired, event["Records"])
-    return work(wired, COMMANDS.get(str(event.get("factbook", "")), index_jobs.run_jobs))
+    with observe("index", event, context):
+        wired = services().searching
+        if "Records" in event:
+            return follow(wired, event["Records"])
+        return work(wired, COMMANDS.get(str(event.get("factbook", "")), index_jobs.run_jobs))
 
 
 def work(

@@ -44,7 +44,7 @@ class Observation:
         """End with a refusal; what the store said is named when that is why."""
         self.outcome = error.code
         if error.__cause__ is not None:
-            self.about["cause"] = _kind(error.__cause__)
+            self.about["cause"] = kind_of(error.__cause__)
 
     def failed(self, error: BaseException) -> None:
         """End with something nobody foresaw: its type and where it was raised."""
@@ -56,7 +56,7 @@ class Observation:
             frames.append(f"{code.co_filename.rsplit('/', 1)[-1]}:{trace.tb_lineno} {code.co_name}")
             trace = trace.tb_next
         where = {"route": self.route, "request_id": self.request_id, "at": frames[-FRAMES_LOGGED:]}
-        logger.error("request failed", extra={"error": _kind(error), **where})
+        logger.error("request failed", extra={"error": kind_of(error), **where})
 
 
 @contextmanager
@@ -109,7 +109,7 @@ def _trigger(event: dict[str, Any]) -> str:
     return str(event.get("source") or "invoke")
 
 
-def _kind(error: BaseException) -> str:
+def kind_of(error: BaseException) -> str:
     """An exception's type, with the service's code when AWS answered; never its message."""
     response = getattr(error, "response", None)
     code = response.get("Error", {}).get("Code") if isinstance(response, dict) else None
