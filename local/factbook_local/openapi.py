@@ -74,7 +74,8 @@ def _schemas(routes: list[Route]) -> tuple[Named, dict[str, Any]]:
     refs, definitions = models_json_schema(ordered, by_alias=True, ref_template=_REF)
     named = {(model, mode): refs[(model, mode)] for model, mode in ordered}
     schemas: dict[str, Any] = _without_nulls(definitions["$defs"])
-    facts = {Fact.__name__} | {model.__name__ for model in Fact.__subclasses__()}
+    shown: list[type[BaseModel]] = [Fact, *Fact.__subclasses__()]
+    facts = {model.__name__ for model in shown}
     for name, schema in schemas.items():
         if name.split("-")[0] in facts:
             schema["properties"]["content"] = {"description": "Any JSON, as it was sent"}
