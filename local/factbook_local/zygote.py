@@ -93,6 +93,7 @@ def main() -> None:
             os.environ.update(function["environment"])
             sys.path[:0] = function["paths"]
             _preload(function["shared"])
+            _share_service_models()
             continue
         template_fd, log_fd = fds
         if os.fork() == 0:
@@ -117,6 +118,18 @@ def _read_service_models() -> None:
 
         for service in _SERVICES:
             boto3.client(service, region_name="us-east-1", endpoint_url="http://127.0.0.1:1")
+
+
+def _share_service_models() -> None:
+    """The service's own SDK session makes clients of what was read for boto3's."""
+    bootstrap = sys.modules.get("factbook.bootstrap")
+    with contextlib.suppress(Exception):
+        import boto3
+
+        # boto3 has no public way to the session it stands on.
+        loader = boto3.DEFAULT_SESSION._session.get_component("data_loader")  # noqa: SLF001
+        if bootstrap is not None:
+            bootstrap.sdk_session().register_component("data_loader", loader)
 
 
 def _run_template(control: socket.socket, log_fd: int, function: dict[str, Any]) -> None:

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
 
-import boto3
+import botocore.session
 from botocore.config import Config
 
 from .adapters.dynamodb.access import DynamoAccess
@@ -41,9 +41,15 @@ class SystemClock:
         return format_instant(datetime.now(UTC))
 
 
+@cache
+def sdk_session() -> Any:
+    """The SDK without boto3's resources and transfers, which nothing here uses and every cold start would load."""
+    return botocore.session.get_session()
+
+
 def make_client(service: str) -> Any:
-    make: Any = boto3.client
-    return make(service, config=SDK.merge(SIGNING[service]) if service in SIGNING else SDK)
+    config = SDK.merge(SIGNING[service]) if service in SIGNING else SDK
+    return sdk_session().create_client(service, config=config)
 
 
 class Services:
