@@ -22,6 +22,7 @@ from factbook.bootstrap import SystemClock
 from factbook.domain.documents import Chunk, Put
 from factbook.domain.facts import FactChanges, Payload, open_fact
 from factbook.domain.ids import fact_id_for
+from factbook.domain.policy import Policy
 from factbook.domain.principals import Actor, Principal
 from factbook.domain.scope import Scope
 from factbook.domain.searchable import fact_fields, index_version
@@ -70,7 +71,7 @@ def main() -> None:
 def _report(facts: int, name: str, index: SearchIndex, ready: Ready) -> None:
     client, table = ready.client("dynamodb"), ready.aws["tables"]["facts"]
     _fill(facts, index, client, table)
-    memory: Any = Memory(DynamoFacts(client, table), None, SystemClock(), lambda: b"")  # type: ignore[arg-type]
+    memory: Any = Memory(DynamoFacts(client, table), None, SystemClock(), lambda: b"", lambda _: Policy())  # type: ignore[arg-type]
     engine = Engine(index, TOKENIZER, Spaces(index, DirectionEmbedder()))
     chance = random.Random(11)
     queries = [" ".join(_word(chance) for _ in range(4)) for _ in range(QUERIES)]

@@ -34,6 +34,11 @@ hypothesis_settings.register_profile(
 hypothesis_settings.load_profile("factbook")
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """Tests of the local service wait for its processes: one worker more than there are processors keeps them busy."""
+    return (os.cpu_count() or 1) + 1
+
+
 @pytest.fixture(scope="module")
 def moto() -> Iterator[Aws]:
     """Fresh in each module, unlike ministack: it copies all its tables at every transaction."""

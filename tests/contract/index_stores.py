@@ -69,11 +69,7 @@ class PolicyStoreContract:
 
     def test_a_policy_comes_back_as_it_was_put(self, tenant):
         policy = Policy.model_validate(
-            {
-                "retention": {"keepDays": 3},
-                "types": {"a|b.ü": {"index": []}},
-                "ceilings": {"memoriesPerOwner": 0},
-            }
+            {"retention": {"keepDays": 3}, "types": {"a|b.ü": {"index": [], "retention": {"keepDays": 9}}}}
         )
         self.policies.put_policy(tenant, policy)
 

@@ -18,6 +18,7 @@ from factbook.domain.principals import Actor, Principal
 from factbook.domain.scope import Scope
 from factbook.domain.strict_json import dump_json
 from factbook.ports import Head
+from factbook.usecases.policy import KnownPolicies
 
 FACTS = "/v1/memory/facts"
 NEW_YEAR = "2026-01-01T00:00:00.000Z"
@@ -27,7 +28,10 @@ SOURCE = {"kind": "http-api", "freshness": {"ttlSeconds": 60}, "refresh": {"stra
 
 @pytest.fixture
 def writer(house: House) -> Gateway:
-    """A person with write on a project, whose token this process has seen."""
+    """A person with write on a project, whose token and policy this process knows."""
+    known = house.services.policies
+    house.services.policies = KnownPolicies(known, lambda: 0.0)
+    house.services.policies.policy(house.tenant)
     caller = house.of("ann", writes=["support"])
     caller.call("GET", "/v1/identity/whoami")
     return caller

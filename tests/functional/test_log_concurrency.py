@@ -76,6 +76,7 @@ def test_batches_of_several_processes_stay_whole(ministack: Aws, tenant: str) ->
         assert [payload["number"] for payload in batch] == list(range(first, first + 10))
 
 
+@pytest.mark.exhaustive
 def test_sixty_four_runs_written_at_once_do_not_touch_each_other(ministack: Aws, tenant: str) -> None:
     runs = [f"run-{number}" for number in range(64)]
     attempts = run_writers(ministack, tenant, runs, 10)

@@ -9,6 +9,7 @@ from factbook.adapters.dynamodb.keys import part, shard_of
 from factbook.bootstrap import Services
 from factbook.domain import times
 from factbook.domain.facts import Fact
+from factbook.domain.policy import Policy
 from factbook.ports import Clock, Head, Memory, Row, Token
 from factbook.settings import Settings
 
@@ -221,7 +222,7 @@ def _token_order(token: Token) -> str:
 
 
 def fake_memory(clock: Clock) -> Memory:
-    return Memory(FakeFacts(), FakeBlobs(), clock, lambda: b"k" * 32)
+    return Memory(FakeFacts(), FakeBlobs(), clock, lambda: b"k" * 32, lambda _: Policy())
 
 
 def fake_services(clock: Clock | None = None) -> Services:
@@ -231,6 +232,8 @@ def fake_services(clock: Clock | None = None) -> Services:
         raise AssertionError("a test on fakes asked for AWS")
 
     services = Services(Settings(), clock or FakeClock(), no_client)
-    services.__dict__["memory"] = Memory(FakeFacts(), FakeBlobs(), services.clock, lambda: b"k" * 32)
+    services.__dict__["memory"] = Memory(
+        FakeFacts(), FakeBlobs(), services.clock, lambda: b"k" * 32, lambda _: Policy()
+    )
     services.__dict__["access"] = FakeAccess()
     return services

@@ -428,9 +428,7 @@ SCENARIOS = [
     ),
     Scenario(
         "PUT /v1/memory/policy",
-        lambda gateway, _, __: gateway.call(
-            "PUT", "/v1/memory/policy", {"ceilings": {"memoriesPerOwner": 7}}
-        ),
+        lambda gateway, _, __: gateway.call("PUT", "/v1/memory/policy", {"retention": {"keepDays": 700}}),
         takes_key=False,
         look=_policy,
         struck_at=(TOKEN,),

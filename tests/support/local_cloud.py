@@ -51,8 +51,9 @@ class Cloud:
         return self.request("POST", path, body, {"Content-Type": "application/json"})
 
     def invocations(self) -> list[dict[str, Any]]:
-        """Every invocation of any function so far, oldest first."""
-        return [json.loads(line) for line in self.seen.read_text().splitlines()] if self.seen.exists() else []
+        """Every invocation of any function so far, oldest first; not one that is still being written down."""
+        whole, _, _ = self.seen.read_text().rpartition("\n") if self.seen.exists() else ("", "", "")
+        return [json.loads(line) for line in whole.splitlines()]
 
     def records(self, mark: str) -> list[list[Any]]:
         """The batches of records that hold a mark, oldest first."""

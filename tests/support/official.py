@@ -115,6 +115,7 @@ class CommandLine:
             "KINDGI_API_URL": self.url,
             "KINDGI_API_TOKEN": self.token,
             "NO_PROXY": "127.0.0.1",
+            "NODE_COMPILE_CACHE": str(self.folder / "compiled"),
         }
 
     def _command(self, arguments: tuple[str, ...]) -> list[str]:

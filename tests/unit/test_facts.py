@@ -1,5 +1,6 @@
 """What may happen to a fact: versions, times, trust, retention and hold, on the use cases over fakes."""
 
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -18,7 +19,8 @@ from factbook.domain.errors import (
     ScopeInvalid,
     ValidationFailed,
 )
-from factbook.domain.facts import Fact, FactChanges, Retention, Subject
+from factbook.domain.facts import Fact, FactChanges, KeepLimits, Retention, Subject
+from factbook.domain.policy import Policy, TypePolicy
 from factbook.domain.principals import Principal
 from factbook.domain.scope import Scope
 from factbook.ports import Operation
@@ -36,7 +38,10 @@ class Desk:
 
     def __init__(self) -> None:
         self.clock = FakeClock(START)
-        self.memory = fake_memory(self.clock)
+        self.policies: dict[str, Policy] = {}
+        self.memory = replace(
+            fake_memory(self.clock), policy=lambda tenant: self.policies.get(tenant, Policy())
+        )
         self._calls = 0
 
     def operation(self) -> Operation:
@@ -248,6 +253,46 @@ def test_a_later_retention_still_counts_from_the_first_write_and_an_empty_one_cl
     assert desk.supersede(fact, retention=Retention(keep_days=2)).expires_at == "2026-01-03T00:00:00.000Z"
     cleared = desk.supersede(fact, retention=Retention())
     assert (cleared.expires_at, cleared.retention) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("retention", "expires"),
+    [
+        ({}, "2026-01-31T00:00:00.000Z"),
+        ({"keep_days": 1}, "2026-01-02T00:00:00.000Z"),
+        ({"keep_until": "2027-01-01T00:00:00Z"}, "2027-01-01T00:00:00.000Z"),
+        ({"legal_hold": True}, None),
+        ({"legal_hold": False}, "2026-01-31T00:00:00.000Z"),
+    ],
+)
+def test_a_fact_that_states_no_limit_follows_the_policy_and_answers_no_retention_of_its_own(
+    retention: dict[str, Any], expires: str | None
+) -> None:
+    desk = Desk()
+    desk.policies["t"] = Policy(retention=KeepLimits(keep_days=30))
+    fact = desk.write(retention=Retention(**retention))
+    assert fact.expires_at == expires
+    assert fact.retention == (Retention(**retention) if retention else None)
+
+
+def test_a_types_retention_goes_before_the_tenants() -> None:
+    desk = Desk()
+    desk.policies["t"] = Policy(
+        retention=KeepLimits(keep_days=30), types={"note": TypePolicy(retention=KeepLimits(keep_days=2))}
+    )
+    assert desk.write().expires_at == "2026-01-03T00:00:00.000Z"
+
+
+def test_each_later_revision_follows_the_policy_of_its_time_counted_from_the_first_write() -> None:
+    desk = Desk()
+    fact = desk.write()
+    assert fact.expires_at is None
+    desk.policies["t"] = Policy(retention=KeepLimits(keep_days=30))
+    desk.clock.advance(days=3)
+    assert desk.get(fact).expires_at is None, "a policy changes nothing that was written before it"
+    assert desk.verify(fact).expires_at == "2026-01-31T00:00:00.000Z"
+    desk.policies["t"] = Policy()
+    assert desk.supersede(fact).expires_at is None
 
 
 def test_an_expired_fact_answers_nothing_at_any_time_asked() -> None:

@@ -17,6 +17,7 @@ from .domain.principals import Actor, Principal
 from .domain.times import format_instant
 from .ports import Clock, Memory, Token
 from .settings import Settings, read_settings
+from .usecases.policy import KnownPolicies
 
 if TYPE_CHECKING:
     from .log_bootstrap import LogServices
@@ -79,6 +80,7 @@ class Services:
             blobs=S3Blobs(self._client("s3"), self.settings.blobs_bucket),
             clock=self.clock,
             signing_key=self._signing_key,
+            policy=self.policies.policy,
         )
 
     @cached_property
@@ -89,8 +91,8 @@ class Services:
         return LogServices(self.settings, self._client)
 
     @cached_property
-    def policies(self) -> DynamoPolicies:
-        return DynamoPolicies(self._dynamodb, self.settings.access_table)
+    def policies(self) -> KnownPolicies:
+        return KnownPolicies(DynamoPolicies(self._dynamodb, self.settings.access_table))
 
     @cached_property
     def searching(self) -> "SearchServices":

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from .domain.facts import Fact
+from .domain.policy import Policy
 from .domain.principals import Principal
 
 MARKS_KEPT = 16
@@ -200,6 +201,8 @@ class Memory:
     clock: Clock
     signing_key: Callable[[], bytes]
     """The deployment's key, for references that a caller carries back."""
+    policy: Callable[[str], Policy]
+    """A tenant's policy: how long to keep what a write says nothing about."""
 
 
 Json = dict[str, Any]

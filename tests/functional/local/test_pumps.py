@@ -231,6 +231,7 @@ def test_a_batch_that_raises_comes_again_whole_after_the_visibility_timeout(clou
     assert tries[1] - tries[0] >= 1.0  # the queue's visibility timeout
 
 
+@pytest.mark.exhaustive  # the shortest rate is a minute
 def test_a_schedule_fires(cloud: Cloud) -> None:
     event = eventually(
         lambda: [found["event"] for found in cloud.invocations() if found["event"].get("detail-type")], 90

@@ -31,11 +31,20 @@ def _instant(text: str) -> str:
 Instant = Annotated[str, AfterValidator(_instant)]
 
 
-class Retention(CamelModel):
-    """How long to keep a fact: the later of both limits. `legal_hold` suspends them."""
+class KeepLimits(CamelModel):
+    """How long to keep a fact: the later of both limits."""
 
     keep_until: Instant | None = None
     keep_days: Annotated[int, Field(ge=1, le=36_525)] | None = None
+
+    @property
+    def limited(self) -> bool:
+        return self.keep_until is not None or self.keep_days is not None
+
+
+class Retention(KeepLimits):
+    """A fact's own limits. `legal_hold` suspends them."""
+
     legal_hold: bool | None = None
 
 
@@ -187,8 +196,9 @@ def open_fact(
     principal: Principal,
     now: str,
     key: str | None = None,
+    keep: KeepLimits | None = None,
 ) -> Fact:
-    """The first revision of a new fact."""
+    """The first revision of a new fact; `keep` limits one that states no retention, here and in what follows."""
     return _with_expiry(
         Fact(
             id=fact_id,
@@ -203,12 +213,18 @@ def open_fact(
             key=key,
             **_stated(changes),
             **_payload_fields(payload),
-        )
+        ),
+        keep,
     )
 
 
 def supersede(
-    head: Fact, changes: FactChanges, payload: Payload | None, principal: Principal, now: str
+    head: Fact,
+    changes: FactChanges,
+    payload: Payload | None,
+    principal: Principal,
+    now: str,
+    keep: KeepLimits | None = None,
 ) -> tuple[Fact, Fact]:
     """The closed revision and the next one. New content takes its writer's trust and attribution."""
     update: dict[str, Any] = _stated(changes)
@@ -219,15 +235,14 @@ def supersede(
             "verified_at": None,
             "attributed_to": Attribution(kind=principal.actor.kind, id=principal.actor.id),
         }
-    return _advance(head, update, principal, now)
+    return _advance(head, update, principal, now, keep)
 
 
-def verify(head: Fact, principal: Principal, now: str) -> tuple[Fact, Fact]:
+def verify(head: Fact, principal: Principal, now: str, keep: KeepLimits | None = None) -> tuple[Fact, Fact]:
     """The closed revision and one whose trust a person has verified."""
     start = times.later_than(now, head.updated_at)
-    return _advance(
-        head, {"trust": "verified", "verified_by": principal.name, "verified_at": start}, principal, now
-    )
+    stated = {"trust": "verified", "verified_by": principal.name, "verified_at": start}
+    return _advance(head, stated, principal, now, keep)
 
 
 def close(head: Fact, by: str, now: str, reason: InvalidationReason) -> Fact:
@@ -256,17 +271,22 @@ def require_changeable(head: Fact, expected: int | None) -> None:
         raise FactChanged(head.id, head.version)
 
 
-def expiry(created_at: str, retention: Retention | None) -> str | None:
+def expiry(created_at: str, retention: Retention | None, default: KeepLimits | None) -> str | None:
     """When the fact ends: the later of keepDays from its first write and keepUntil; never while it is held."""
-    if retention is None or retention.legal_hold:
+    if retention is not None and retention.legal_hold:
         return None
-    limits = [retention.keep_until] if retention.keep_until else []
-    if retention.keep_days is not None:
-        limits.append(times.add(created_at, days=retention.keep_days))
+    keep = retention if retention is not None and retention.limited else default
+    if keep is None:
+        return None
+    limits = [keep.keep_until] if keep.keep_until else []
+    if keep.keep_days is not None:
+        limits.append(times.add(created_at, days=keep.keep_days))
     return max(limits, default=None)
 
 
-def _advance(head: Fact, update: dict[str, Any], principal: Principal, now: str) -> tuple[Fact, Fact]:
+def _advance(
+    head: Fact, update: dict[str, Any], principal: Principal, now: str, keep: KeepLimits | None
+) -> tuple[Fact, Fact]:
     closed = close(head, principal.name, now, "superseded")
     version = head.version + 1
     following = head.model_copy(
@@ -283,7 +303,7 @@ def _advance(head: Fact, update: dict[str, Any], principal: Principal, now: str)
             "The fact's validFrom and validUntil no longer form an interval.",
             issues=[{"path": "/validUntil", "message": "must be later than validFrom"}],
         )
-    return closed, _with_expiry(following)
+    return closed, _with_expiry(following, keep)
 
 
 def _stated(changes: FactChanges) -> dict[str, Any]:
@@ -304,5 +324,5 @@ def _payload_fields(payload: Payload) -> dict[str, Any]:
     }
 
 
-def _with_expiry(fact: Fact) -> Fact:
-    return fact.model_copy(update={"expires_at": expiry(fact.created_at, fact.retention)})
+def _with_expiry(fact: Fact, keep: KeepLimits | None) -> Fact:
+    return fact.model_copy(update={"expires_at": expiry(fact.created_at, fact.retention, keep)})

@@ -21,6 +21,7 @@ from ..domain.errors import (
 from ..domain.facts import (
     Fact,
     FactChanges,
+    KeepLimits,
     Payload,
     close,
     open_fact,
@@ -57,8 +58,9 @@ def write_fact(
     fact_id = (
         fact_id_for(operation.key) if content.ref is None else fact_of(memory, principal.tenant, content.ref)
     )
+    keep = memory.policy(principal.tenant).retention_of(fact_type)
     payload = store_payload(memory, principal.tenant, fact_id, content)
-    fact = open_fact(fact_id, fact_type, scope, changes, payload, principal, memory.clock.now(), key)
+    fact = open_fact(fact_id, fact_type, scope, changes, payload, principal, memory.clock.now(), key, keep)
     head = Head(fact, 1, (_mark(operation, 1),))
     for attempt in range(ATTEMPTS):
         _pause(attempt)
@@ -96,10 +98,11 @@ def supersede_fact(
     payload: list[Payload] = []
 
     def transition(head: Fact, now: str) -> tuple[Fact, Fact]:
+        keep = _keep(memory, head)
         # Stored once the write is known to be allowed, kept over retries.
         if (content.given or content.ref) and not payload:
             payload.append(store_payload(memory, principal.tenant, fact_id, content))
-        return supersede(head, changes, payload[0] if payload else None, principal, now)
+        return supersede(head, changes, payload[0] if payload else None, principal, now, keep)
 
     try:
         answer = _change(memory, principal, operation, fact_id, expected, transition)
@@ -118,7 +121,7 @@ def verify_fact(
     """A revision a person vouches for. Raises as `supersede_fact`; PermissionDenied unless a user calls."""
 
     def transition(head: Fact, now: str) -> tuple[Fact, Fact]:
-        return verify(head, principal, now)
+        return verify(head, principal, now, _keep(memory, head))
 
     return _change(memory, principal, operation, fact_id, expected, transition, only_users=True)
 
@@ -220,6 +223,10 @@ def _discard_unused(memory: Memory, content: Content, stored: Payload, answer: F
         return
     if answer is None or answer.content_ref != stored.content_ref:
         memory.blobs.discard(stored.content_ref)
+
+
+def _keep(memory: Memory, head: Fact) -> KeepLimits | None:
+    return memory.policy(head.scope.tenant_id).retention_of(head.type)
 
 
 def _mark(operation: Operation, version: int) -> Mark:

@@ -1,9 +1,42 @@
-"""Read and set a tenant's policy, as its administrator."""
+"""A tenant's policy: read and set by its administrators, known to every write.
+
+A process trusts what it read for two seconds, and a change is acknowledged only when those have passed: from the answer
+on, no write follows the policy before it.
+"""
+
+import time
+from collections.abc import Callable
 
 from ..domain.access import require_admin
 from ..domain.policy import Policy
 from ..domain.principals import Principal
 from ..index_ports import PolicyStore
+
+TRUST_SECONDS = 2.0
+MAX_KNOWN = 2048
+
+
+class KnownPolicies:
+    """A PolicyStore over another: answers at most two seconds old, changes that outwait every such answer."""
+
+    def __init__(self, store: PolicyStore, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._store = store
+        self._monotonic = monotonic
+        self._known: dict[str, tuple[float, Policy]] = {}
+
+    def policy(self, tenant: str) -> Policy:
+        now = self._monotonic()
+        read_at, known = self._known.pop(tenant, (now - TRUST_SECONDS, None))
+        if known is None or now - read_at >= TRUST_SECONDS:
+            read_at, known = now, self._store.policy(tenant)
+        if len(self._known) >= MAX_KNOWN:
+            self._known.pop(next(iter(self._known)))
+        self._known[tenant] = (read_at, known)
+        return known
+
+    def put_policy(self, tenant: str, policy: Policy) -> None:
+        self._store.put_policy(tenant, policy)
+        time.sleep(TRUST_SECONDS)
 
 
 def get_policy(policies: PolicyStore, principal: Principal) -> Policy:
@@ -13,7 +46,7 @@ def get_policy(policies: PolicyStore, principal: Principal) -> Policy:
 
 
 def put_policy(policies: PolicyStore, principal: Principal, policy: Policy) -> Policy:
-    """Replaces the policy whole; it applies to writes from now on. Raises PermissionDenied."""
+    """Replaces the policy whole; it applies to writes from the answer on. Raises PermissionDenied."""
     require_admin(principal)
     policies.put_policy(principal.tenant, policy)
     return policy

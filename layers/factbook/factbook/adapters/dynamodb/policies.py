@@ -17,7 +17,9 @@ class DynamoPolicies:
 
     def policy(self, tenant: str) -> Policy:
         with store_errors():
-            answer = self._client.get_item(TableName=self._table, Key=to_item(_policy_key(tenant)))
+            answer = self._client.get_item(
+                TableName=self._table, Key=to_item(_policy_key(tenant)), ConsistentRead=True
+            )
         if "Item" not in answer:
             return Policy()
         return Policy.model_validate(parse_json(from_item(answer["Item"])["v"]))
