@@ -24,7 +24,12 @@ def refused(folder: Path, *arguments: str, **options: Any) -> str:
     """What the runner says when it does not start; its exit code is 2 and it says one line."""
     with (
         pytest.raises(NotReady) as refusal,
-        running(folder, template=TEMPLATE, arguments=["--parameter", "SeenFile=x", *arguments], **options),
+        running(
+            folder,
+            template=TEMPLATE,
+            arguments=["--parameter", f"SeenFile={folder / 'seen'}", *arguments],
+            **options,
+        ),
     ):
         pass
     text = str(refusal.value)
@@ -178,7 +183,7 @@ def test_without_a_folder_nothing_is_left_behind(tmp_path: Path) -> None:
         tmp_path,
         template=TEMPLATE,
         env={"TMPDIR": str(tmp_path / "temporary")},
-        arguments=["--parameter", "SeenFile=x"],
+        arguments=["--parameter", f"SeenFile={tmp_path / 'seen'}"],
     ):
         assert len(list((tmp_path / "temporary").glob("factbook-*"))) == 1
     assert list((tmp_path / "temporary").glob("factbook-*")) == []
