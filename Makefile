@@ -12,6 +12,7 @@ BIN := $(VENV)/bin
 # A lock is the whole closure, so the resolver has nothing to add.
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --require-hashes --no-deps
 RUN_LOCKS := $(foreach n,layer search local,requirements/$(n).txt)
+RETRIEVAL_TESTS := $(foreach n,retrieve context recall indexing,tests/functional/test_$(n).py)
 DEV_LOCKS := $(foreach n,dev conformance,requirements/$(n).txt)
 SAM := SAM_CLI_TELEMETRY=0 AWS_DEFAULT_REGION=eu-central-1 .venv-sam/bin/sam
 
@@ -30,13 +31,13 @@ local: install ## the service on this machine (ARGS="--port 8080 --data DIR")
 	$(BIN)/factbook local $(ARGS)
 
 test: dev ## every test but those of a real search node, of a build, and those that take minutes
-	$(BIN)/python -m pytest -n auto --dist loadfile -m "not exhaustive" --ignore=tests/real --ignore=tests/built $(ARGS)
+	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder -m "not exhaustive" --ignore=tests/real --ignore=tests/built $(ARGS)
 
 exhaustive: dev ## the tests that take minutes: every fault at every call, many processes, kills
 	$(BIN)/python -m pytest -n auto --dist load -m exhaustive --ignore=tests/real --ignore=tests/built $(ARGS)
 
 real: dev ## tests on a real OpenSearch node (needs a JDK and Maven)
-	$(BIN)/python -m pytest tests/real $(ARGS)
+	$(BIN)/python -m pytest tests/real $(RETRIEVAL_TESTS) --search-node $(ARGS)
 
 lint: dev ## ruff: rules and format
 	$(BIN)/ruff check .

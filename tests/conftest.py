@@ -12,6 +12,7 @@ from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
 from support import emulators
 from support.emulators import Aws
+from support.search_node import SearchNode, why_not
 
 for variable in [
     name
@@ -34,9 +35,12 @@ hypothesis_settings.register_profile(
 hypothesis_settings.load_profile("factbook")
 
 
-def pytest_xdist_auto_num_workers() -> int:
-    """Tests of the local service wait for its processes: one worker more than there are processors keeps them busy."""
-    return (os.cpu_count() or 1) + 1
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--search-node",
+        action="store_true",
+        help="run the tests of retrieval on an OpenSearch node instead of SQLite",
+    )
 
 
 @pytest.fixture(scope="module")
@@ -50,6 +54,18 @@ def moto() -> Iterator[Aws]:
 def ministack() -> Iterator[Aws]:
     with emulators.ministack() as aws:
         yield aws
+
+
+@pytest.fixture(scope="session")
+def search_node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SearchNode]:
+    """One OpenSearch node for the session: a test uses an index prefix of its own."""
+    reason = why_not()
+    if reason is not None and os.environ.get("CI") != "true":
+        pytest.skip(reason)
+    assert reason is None, reason
+    node = SearchNode(tmp_path_factory.mktemp("search-node"))
+    yield node
+    node.stop()
 
 
 @pytest.fixture

@@ -1,13 +1,23 @@
 """One tenant of a service on ministack for each test, and gateways for its principals."""
 
-from collections.abc import Iterator
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 from support.emulators import Aws
 from support.gateway import Gateway
 from support.principals import House
+from support.search_node import SearchNode
+from support.search_world import WordEmbedder, World
 
+from factbook.search_ports import SearchIndex
 from factbook_local.testing import Ready, running
+from factbook_search.opensearch_client import connect
+from factbook_search.opensearch_index import OpenSearchIndex
+from factbook_search.sqlite_index import SqliteIndex
+
+NewWorld = Callable[..., World]
 
 
 @pytest.fixture
@@ -18,6 +28,25 @@ def house(ministack: Aws, tenant: str) -> House:
 @pytest.fixture
 def admin(house: House) -> Gateway:
     return house.admin
+
+
+@pytest.fixture
+def new_world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[NewWorld]:
+    """Makes worlds of search, each with an index of its own: SQLite's, or the real node's with `--search-node`."""
+    made: list[World] = []
+
+    def make(embedder: WordEmbedder | None = None) -> World:
+        index: SearchIndex = SqliteIndex(tmp_path / f"index-{len(made)}.sqlite")
+        if request.config.getoption("search_node"):
+            node: SearchNode = request.getfixturevalue("search_node")
+            index = OpenSearchIndex(connect(node.url), f"world-{uuid.uuid4().hex[:8]}", replicas=0)
+        made.append(World(index, embedder))
+        return made[-1]
+
+    yield make
+    for world in made:
+        for info in world.index.indexes():
+            world.index.drop(info.name)
 
 
 @pytest.fixture(scope="session")

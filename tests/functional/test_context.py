@@ -4,7 +4,7 @@ import json
 
 import pytest
 from support.principals import principal
-from support.search_world import WordEmbedder, World, admin
+from support.search_world import WordEmbedder, admin
 
 from factbook.domain.errors import SemanticUnavailable
 from factbook.domain.rendering import BLOCK_CLOSING, BLOCK_OPENING, SYSTEM_LINE
@@ -15,8 +15,8 @@ SCOPE = {"projectId": "x", "participantId": "p1", "threadId": "t1"}
 
 
 @pytest.fixture
-def world(tmp_path):
-    made = World(tmp_path, embedder=WordEmbedder())
+def world(new_world):
+    made = new_world(embedder=WordEmbedder())
     made.start()
     return made
 
@@ -113,8 +113,8 @@ def test_a_budget_leaves_out_the_lowest_ranked_and_says_which(world):
     assert [item.id for item in (*made.rendered.used, *made.rendered.omitted)] == ranked
 
 
-def test_an_intent_by_meaning_fails_its_turn_without_embeddings_and_both_degrades(tmp_path):
-    world = World(tmp_path)
+def test_an_intent_by_meaning_fails_its_turn_without_embeddings_and_both_degrades(new_world):
+    world = new_world()
     world.start()
     world.write(ADMIN, "tea")
 

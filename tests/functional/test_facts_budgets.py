@@ -190,11 +190,14 @@ def page_cost(house: House, caller: Gateway) -> tuple[int, int, int]:
     return calls.rows_read, len(calls.of("Query")), calls.items_fetched
 
 
-def test_a_page_costs_the_same_in_a_tenant_of_100_and_of_10_000_facts(house: House, ministack: Aws) -> None:
+@pytest.mark.parametrize("facts", [2_000, pytest.param(10_000, marks=pytest.mark.exhaustive)])
+def test_a_page_costs_the_same_in_a_tenant_of_a_hundred_facts_and_of_many(
+    house: House, ministack: Aws, facts: int
+) -> None:
     reader = house.of("ann", reads=["p0", "p1"])
     seed(ministack, house.tenant, ["p0", "p1"] * 50)
     small = page_cost(house, reader), page_cost(house, house.admin)
-    seed(ministack, house.tenant, [f"elsewhere{number % 9}" for number in range(9_900)], start=100)
+    seed(ministack, house.tenant, [f"elsewhere{number % 9}" for number in range(facts - 100)], start=100)
     large = page_cost(house, reader), page_cost(house, house.admin)
     assert large[0] == small[0]
     for rows, queries, fetched in (*small, *large):

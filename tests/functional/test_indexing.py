@@ -14,13 +14,14 @@ from factbook.embedding_ports import EmbeddingsUnavailable
 from factbook.search_ports import Refused
 from factbook.usecases import index_jobs, indexing
 from factbook.usecases.index_state import index_progress, index_state
+from factbook_search.sqlite_index import SqliteIndex
 
 ADMIN = admin()
 
 
 @pytest.fixture
-def world(tmp_path):
-    made = World(tmp_path, embedder=WordEmbedder())
+def world(new_world):
+    made = new_world(embedder=WordEmbedder())
     made.start()
     return made
 
@@ -144,8 +145,8 @@ def test_large_payloads_are_searchable_up_to_ten_megabytes_and_say_so_beyond(wor
     assert _state(world, binary) == ("failed", "not-text")
 
 
-def test_facts_written_before_embeddings_were_turned_on_are_embedded_in_the_background(tmp_path):
-    world = World(tmp_path)
+def test_facts_written_before_embeddings_were_turned_on_are_embedded_in_the_background(new_world):
+    world = new_world()
     world.start()
     for number in range(250):
         world.write(ADMIN, f"a kitten {number}")
@@ -185,8 +186,8 @@ def test_a_new_model_is_built_beside_the_old_one_which_answers_until_the_swap(wo
 
 
 @pytest.mark.parametrize("crash_after", range(1, 8))
-def test_a_build_resumes_from_its_last_page_wherever_it_was_stopped(tmp_path, crash_after):
-    world = World(tmp_path)
+def test_a_build_resumes_from_its_last_page_wherever_it_was_stopped(new_world, crash_after):
+    world = new_world()
     world.start()
     for number in range(250):
         world.write(ADMIN, f"kitten {number}")
@@ -229,8 +230,8 @@ def test_a_build_whose_index_was_dropped_meanwhile_starts_again(world):
     assert world.words(ADMIN, "tea", "semantic") == ["tea"]
 
 
-def test_a_build_waits_for_an_embedder_that_is_down(tmp_path):
-    world = World(tmp_path, embedder=WordEmbedder())
+def test_a_build_waits_for_an_embedder_that_is_down(new_world):
+    world = new_world(embedder=WordEmbedder())
     world.embedder.down = True
 
     with pytest.raises(EmbeddingsUnavailable):
@@ -252,6 +253,7 @@ def test_a_repair_brings_what_is_missing_and_removes_what_is_gone(world):
     world.facts.remove("t1", expired.fact.id)
 
     job = index_jobs.repair(world.ports, 60)
+    world.index.refresh()
 
     assert (job.kind, job.phase, job.changed) == ("repair", "done", 4)
     entries = {entry.id: entry for entry in world.index.walk(limit=100).entries}
@@ -276,7 +278,7 @@ EVENTS = st.lists(st.sampled_from(["supersede", "delete", "expire", "verify"]), 
 @settings(max_examples=25)
 @given(st.lists(EVENTS, min_size=1, max_size=3), st.randoms(use_true_random=False))
 def test_no_history_order_or_duplicate_brings_a_fact_back(tmp_path_factory, histories, chance):
-    world = World(tmp_path_factory.mktemp("world"))
+    world = World(SqliteIndex(tmp_path_factory.mktemp("world") / "index.sqlite"))
     world.start()
     states = [state for history in histories for state in _live_through(world, history)]
     deliveries = states + chance.choices(states, k=len(states))
@@ -291,8 +293,8 @@ def test_no_history_order_or_duplicate_brings_a_fact_back(tmp_path_factory, hist
 @pytest.mark.parametrize(
     "history", [*itertools.product(["supersede", "delete", "verify"], repeat=2), ("expire",)]
 )
-def test_every_order_of_a_facts_events_ends_in_the_same_state(tmp_path, history):
-    world = World(tmp_path)
+def test_every_order_of_a_facts_events_ends_in_the_same_state(new_world, history):
+    world = new_world()
     world.start()
     states = _live_through(world, list(history))
 
@@ -306,8 +308,8 @@ def test_every_order_of_a_facts_events_ends_in_the_same_state(tmp_path, history)
         world.index.drop(name)
 
 
-def test_an_old_copy_of_the_index_shows_nothing_that_is_gone(tmp_path):
-    world = World(tmp_path)
+def test_an_old_copy_of_the_index_shows_nothing_that_is_gone(new_world):
+    world = new_world()
     world.start()
     heads = [world.write(ADMIN, f"tea {number}") for number in range(6)]
     world.delete(heads[0], ADMIN, deliver=False)
@@ -316,6 +318,7 @@ def test_an_old_copy_of_the_index_shows_nothing_that_is_gone(tmp_path):
 
     assert sorted(world.words(ADMIN, "tea")) == ["tea 3", "tea 4", "tea 5"]
     index_jobs.repair(world.ports, 60)
+    world.index.refresh()
     assert sorted(world.words(ADMIN, "tea coffee")) == ["coffee", "tea 3", "tea 4", "tea 5"]
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 from support.principals import principal
-from support.search_world import WordEmbedder, World, admin
+from support.search_world import WordEmbedder, admin
 
 from factbook.domain.errors import BadInput
 from factbook.domain.scope import Scope
@@ -16,8 +16,8 @@ TALK = {"projectId": "x", "threadId": "talk"}
 
 
 @pytest.fixture
-def world(tmp_path):
-    made = World(tmp_path, embedder=WordEmbedder())
+def world(new_world):
+    made = new_world(embedder=WordEmbedder())
     made.start()
     return made
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 from support.principals import principal
-from support.search_world import WordEmbedder, World, admin
+from support.search_world import WordEmbedder, admin
 
 from factbook.domain.errors import BadInput, SearchUnavailable, SemanticUnavailable
 from factbook.domain.policy import Policy
@@ -14,16 +14,16 @@ ADMIN = admin()
 
 
 @pytest.fixture
-def world(tmp_path):
-    made = World(tmp_path, embedder=WordEmbedder())
+def world(new_world):
+    made = new_world(embedder=WordEmbedder())
     made.start()
     return made
 
 
 @pytest.fixture
-def wordy(tmp_path):
+def wordy(new_world):
     """A world without embeddings."""
-    made = World(tmp_path)
+    made = new_world()
     made.start()
     return made
 
@@ -303,8 +303,8 @@ def test_a_leg_that_times_out_leaves_the_other_and_says_so(world, monkeypatch):
     assert (len(found.facts), found.degraded) == (1, "semantic-timeout")
 
 
-def test_without_an_index_a_search_is_unavailable_and_never_empty(tmp_path):
-    world = World(tmp_path)
+def test_without_an_index_a_search_is_unavailable_and_never_empty(new_world):
+    world = new_world()
 
     with pytest.raises(SearchUnavailable) as refused:
         world.find(ADMIN, "tea")

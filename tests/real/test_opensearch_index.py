@@ -13,6 +13,7 @@ import pytest
 from contract.search_index import EAST, SPACE, TOKENS, SearchIndexContract, ids, put, unit
 from opensearchpy import Urllib3HttpConnection
 from support.search_guard import WatchedClient
+from support.search_node import SearchNode
 
 from factbook.domain.documents import Put
 from factbook.domain.errors import SearchUnavailable
@@ -21,8 +22,6 @@ from factbook.search_ports import EmbeddingSpace, IndexMissing, KeywordLeg, LegF
 from factbook_search.opensearch_client import connect
 from factbook_search.opensearch_index import OpenSearchIndex
 from factbook_search.sqlite_index import SqliteIndex
-
-from .search_node import SearchNode
 
 
 def watched(node: SearchNode) -> WatchedClient:

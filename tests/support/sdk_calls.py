@@ -100,19 +100,18 @@ def recorded(client: Any) -> Iterator[Calls]:
     calls = Calls()
     service = client.meta.service_model.service_name
 
-    def asked(params: Item, model: Any, **_: Any) -> None:
-        calls.made.append(Call(model.name, params))
+    def asked(params: Item, model: Any, context: Any, **_: Any) -> None:
+        context["recorded"] = call = Call(model.name, params)
+        calls.made.append(call)
 
     def sending(params: Item, context: Any, **_: Any) -> None:
-        context["recorded"] = len(params["body"])
+        context["recorded"].sent_bytes = len(params["body"])
 
     def tried(**_: Any) -> None:
         calls.attempts += 1
 
-    def answered(parsed: Item, context: Any, model: Any, **_: Any) -> None:
-        pending = [call for call in calls.made if call.operation == model.name and not call.answer]
-        pending[0].answer = parsed
-        pending[0].sent_bytes = context.get("recorded", 0)
+    def answered(parsed: Item, context: Any, **_: Any) -> None:
+        context["recorded"].answer = parsed
 
     handlers = {
         f"provide-client-params.{service}": asked,

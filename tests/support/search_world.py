@@ -5,7 +5,6 @@ import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 from factbook.adapters.aes_gcm import AesGcm
@@ -30,7 +29,6 @@ from factbook.usecases.recall import Recall, recall_messages
 from factbook.usecases.sealing import Vault
 from factbook.usecases.searching import Engine
 from factbook_search.english import english_tokenizer
-from factbook_search.sqlite_index import SqliteIndex
 from support.fakes import FakeBlobs, FakeClock, FakeFacts
 from support.log_fakes import FakeKeys, FakeLog, FakeWrapper
 from support.logs import StandingClock
@@ -173,10 +171,8 @@ def indexed(entry: StoredEntry) -> StoredEntry:
 class World:
     """Facts, their index and everything between; `deliver` is what the stream would do."""
 
-    def __init__(
-        self, folder: Path, *, embedder: WordEmbedder | None = None, index: SearchIndex | None = None
-    ) -> None:
-        self.index = index or SqliteIndex(folder / "index.sqlite")
+    def __init__(self, index: SearchIndex, embedder: WordEmbedder | None = None) -> None:
+        self.index = index
         self.embedder = embedder
         self.clock = FakeClock()
         self.facts = FakeFacts()

@@ -6,7 +6,7 @@ import subprocess
 import threading
 from pathlib import Path
 
-RECIPE = Path(__file__).parent / "node"
+RECIPE = Path(__file__).parents[1] / "real" / "node"
 FETCH_SECONDS = 600
 START_SECONDS = 240
 
