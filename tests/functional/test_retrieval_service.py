@@ -11,12 +11,14 @@ from typing import Any
 
 import pytest
 from kindgi.client import AsyncKindgi, Kindgi
+from support.official import CommandLine
 
 from factbook_local.cli import main
 from factbook_local.embedder import MODEL, EmbeddingServer
 from factbook_local.testing import Ready, running
 
 INDEX_SECONDS = 60
+MODES = ("list", "keyword", "semantic", "both")
 
 
 @dataclass(frozen=True)
@@ -211,22 +213,32 @@ def test_the_schemas_own_client_retrieves_in_every_mode(client):
     def texts(found):
         return [result.fact.content["text"] for result in found.results]
 
-    expected = ["end-7 orders spare parts for a washing machine."]
-    with Kindgi(client.ready.url, token=client.ready.tokens["demo"]) as kindgi:
-        for mode in ("list", "keyword", "semantic", "both"):
-            asked = {} if mode == "list" else {"query": "spare parts"}
-            assert texts(kindgi.memory.retrieve(mode=mode, scope=scope, limit=5, **asked)) == expected
-
-    async def ask(mode):
+    async def ask_all():
         async with AsyncKindgi(client.ready.url, token=client.ready.tokens["demo"]) as kindgi:
-            return await kindgi.memory.retrieve(
-                mode=mode, query="spare parts", type="acme.note", scope=scope, embedding_model=MODEL
-            )
+            return [texts(await kindgi.memory.retrieve(**question)) for question in questions]
 
-    for mode in ("keyword", "semantic", "both"):
-        assert texts(asyncio.run(ask(mode))) == expected
+    expected = ["end-7 orders spare parts for a washing machine."]
+    asked = {"query": "spare parts", "type": "acme.note", "embedding_model": MODEL}
+    questions = [
+        {"mode": mode, "scope": scope, "limit": 5, **({} if mode == "list" else asked)} for mode in MODES
+    ]
+    with Kindgi(client.ready.url, token=client.ready.tokens["demo"]) as kindgi:
+        assert [texts(kindgi.memory.retrieve(**question)) for question in questions] == [expected] * 4
+    assert asyncio.run(ask_all()) == [expected] * 4
 
 
+def test_the_schemas_own_command_line_retrieves_in_every_mode(client, tmp_path):
+    client.write({"text": "end-7 orders spare parts for a washing machine."})
+    cli = CommandLine(client.ready.url, client.ready.tokens["demo"], tmp_path)
+
+    for mode in MODES:
+        asked = {} if mode == "list" else {"query": "appliance parts"}
+        query = {"mode": mode, "scope": {"projectId": client.project}, **asked}
+        (hit,) = cli("facts", "retrieve", "--query", json.dumps(query)).json
+        assert hit["fact"]["content"]["text"] == "end-7 orders spare parts for a washing machine.", mode
+
+
+@pytest.mark.exhaustive
 def test_the_index_command_rebuilds_while_searches_go_on(client, tmp_path, capfd):
     client.write("tea before")
     ready = tmp_path / "ready.json"

@@ -249,6 +249,7 @@ def test_the_command_says_what_it_can_do() -> None:
         assert option in help_text
 
 
+@pytest.mark.exhaustive
 def test_what_could_not_be_saved_is_part_of_the_next_save(tmp_path: Path) -> None:
     with probe_cloud(tmp_path, data=tmp_path / "data") as cloud:
         endpoint = cloud.ready.aws["endpoint"]

@@ -6,6 +6,7 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
+import pytest
 from support.local_cloud import eventually
 
 from factbook_local.testing import Ready, running
@@ -100,6 +101,7 @@ def test_two_starts_on_one_folder_are_the_same_service(tmp_path: Path) -> None:
         assert call(ready, "GET", "/v1/identity/whoami", tenant="new")[1]["tenantId"] == "new"
 
 
+@pytest.mark.exhaustive
 def test_the_search_index_is_made_again_when_it_is_lost(tmp_path: Path) -> None:
     with running(tmp_path, data=tmp_path / "data") as ready:
         _, fact = call(ready, "POST", "/v1/memory/facts", NOTE)
