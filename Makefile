@@ -2,6 +2,8 @@
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-builtin-rules
 SHELL := /bin/sh
+# A start compiles nothing twice, also where the shell says to keep no bytecode.
+export PYTHONDONTWRITEBYTECODE :=
 
 # The first interpreter that is new enough; `make PYTHON=/path/to/python …` says which.
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
