@@ -31,6 +31,7 @@ BATCH = 100
 THREADS = 2
 ATTEMPTS = 10
 INDEX_SECONDS = 900
+END = "END-7Q41-ZX"
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,7 @@ def main() -> None:
         with running(Path(folder), env=environment) as ready:
             service = Service(ready)
             turns = service.append(conversations)
-            service.wait_until_indexed(conversations)
+            service.wait_until_indexed()
             scores = list(ask(service, conversations, turns))
     print(table(scores))
     if options.svg:
@@ -161,22 +162,16 @@ class Service:
                         turns[conversation.number, entry["id"]] = turn_id
         return turns
 
-    def wait_until_indexed(self, conversations: Sequence[Conversation]) -> None:
-        """Until the last turn of every session is found and nothing waits for its vector."""
+    def wait_until_indexed(self) -> None:
+        """Until one message more, in a thread of its own, is found, as the stream keeps the order; and no vector waits."""
+        end = Conversation(0, [], [])
+        entry = {"kind": "user-message", "payload": {"text": END}, "scope": end.scope}
+        self.call("/v1/memory/runs/end/log", {"entries": [entry]})
         deadline = time.monotonic() + INDEX_SECONDS
-        missing = [
-            (conversation, session[-1]) for conversation in conversations for session in conversation.sessions
-        ]
-        while missing or self._waiting():
-            missing = [each for each in missing if not self._finds(*each)]
+        while not self._search("keyword", end, Question(END, 0, frozenset()), 1) or self._waiting():
             if time.monotonic() > deadline:
-                sys.exit(f"{len(missing)} sessions were not indexed in {INDEX_SECONDS} s")
+                sys.exit(f"the turns were not indexed in {INDEX_SECONDS} s")
             time.sleep(1)
-
-    def _finds(self, conversation: Conversation, turn: tuple[str, str, dict[str, str]]) -> bool:
-        question = Question(turn[2]["text"] or turn[1], 0, frozenset())
-        found = self._search("keyword", conversation, question, 100)
-        return any(result["entry"]["payload"] == turn[2] for result in found)
 
     def _waiting(self) -> int:
         headers = {"Authorization": f"Bearer {self._token}"}
