@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from support.search_world import WordEmbedder, World, admin
 
 from factbook.domain.errors import SearchUnavailable
+from factbook.domain.policy import Policy, TypePolicy
 from factbook.domain.searchable import index_version
 from factbook.embedding_ports import EmbeddingsUnavailable
 from factbook.search_ports import Refused
@@ -262,6 +263,40 @@ def test_a_repair_brings_what_is_missing_and_removes_what_is_gone(world):
     }
     assert entries[kept.fact.id].version == index_version(kept.fact, kept.edition)
     assert index_jobs.repair(world.ports, 60).changed == 0
+
+
+@pytest.mark.parametrize("meaning", [True, False])
+def test_a_repair_of_what_is_in_order_changes_nothing(new_world, monkeypatch, meaning):
+    monkeypatch.setattr(indexing, "MAX_EMBEDDED_CHUNKS", 2)
+    world = new_world(embedder=WordEmbedder() if meaning else None)
+    world.policies.put_policy(
+        "t1",
+        Policy(types={"acme.words": TypePolicy(index=["keyword"]), "acme.quiet": TypePolicy(index=[])}),
+    )
+    world.start()
+    for fact_type in ("acme.note", "acme.words", "acme.quiet"):
+        world.write(ADMIN, "tea", fact_type)
+    world.write(ADMIN, "a word " * 2_000)  # its last chunks have no vectors
+    world.delete(world.write(ADMIN, "tea deleted"), ADMIN)
+    world.say(ADMIN, "r1", ("ana", "more tea?"))
+
+    job = index_jobs.repair(world.ports, 60)
+
+    assert (job.phase, job.records, job.changed) == ("done", 6, 0)
+
+
+def test_a_policy_holds_for_what_is_written_from_then_on_until_a_build_applies_it_to_all(world):
+    world.write(ADMIN, "tea before")
+    world.policies.put_policy("t1", Policy(types={"acme.note": TypePolicy(index=[])}))
+    world.write(ADMIN, "tea meanwhile")
+    assert index_jobs.repair(world.ports, 60).changed == 0
+    assert world.words(ADMIN, "tea") == ["tea before"]
+    world.policies.put_policy("t1", Policy())
+    assert index_jobs.repair(world.ports, 60).changed == 0
+    assert world.words(ADMIN, "tea") == ["tea before"]
+    index_jobs.rebuild(world.ports, 60)
+    world.restart()
+    assert sorted(world.words(ADMIN, "tea")) == ["tea before", "tea meanwhile"]
 
 
 def test_two_runners_of_one_job_do_not_undo_each_other(world):

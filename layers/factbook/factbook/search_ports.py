@@ -101,7 +101,7 @@ class Entry:
     revision: int | None
     chunks: int
     embedded: bool
-    """Whether every chunk has its vector."""
+    """False while vectors of it are still to come."""
 
 
 @dataclass(frozen=True, slots=True)

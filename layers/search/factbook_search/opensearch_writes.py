@@ -116,7 +116,7 @@ def _document(change: Change, at: int) -> Document:
         "chunk": at,
         "chunks": len(change.chunks),
         "live": True,
-        "embedded": all(each.vector is not None for each in change.chunks),
+        "embedded": change.embedded,
         "text": chunk.tokens,
     }
     for name in change.fields:

@@ -256,10 +256,9 @@ class SqliteIndex:
         if isinstance(change, Tombstone):
             self._insert(k, (change.tenant, change.id, 0, change.version, 0, 1, 0, 0))
             return
-        embedded = all(chunk.vector is not None for chunk in change.chunks)
         fields = tuple(_stored(change, name) for name in (*KEYWORD_FIELDS, *NUMBER_FIELDS))
         for at, chunk in enumerate(change.chunks):
-            head = (change.tenant, change.id, at, change.version, 1, len(change.chunks), embedded)
+            head = (change.tenant, change.id, at, change.version, 1, len(change.chunks), change.embedded)
             row = self._insert(k, (*head, len(chunk.tokens.split()), *fields))
             self._db.execute(f"INSERT INTO words_{k}(rowid, text) VALUES (?, ?)", (row, chunk.tokens))
             if chunk.vector is not None:

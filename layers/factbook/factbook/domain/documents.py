@@ -42,7 +42,7 @@ PART_BYTES = 200
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """`tokens` from `domain.tokens`, space-separated; `vector` as the index's model made it, absent while not yet embedded."""
+    """`tokens` from `domain.tokens`, space-separated; `vector` as the index's model made it, absent when it has none (yet)."""
 
     tokens: str
     vector: tuple[float, ...] | None = None
@@ -50,13 +50,17 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class Put:
-    """A record as it is to be found from `version` (≥1) on: at least one chunk, `fields` of FILTER_FIELDS but tenant and id."""
+    """A record as it is to be found from `version` (≥1) on: at least one chunk, `fields` of FILTER_FIELDS but tenant and id.
+
+    `embedded`: False when vectors of it are still to come, in a later change of the same version.
+    """
 
     tenant: str
     id: str
     version: int
     chunks: tuple[Chunk, ...]
     fields: Fields
+    embedded: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -245,9 +245,7 @@ def _is_there(entry: Entry | None, draft: Draft) -> bool:
 
 
 def _as_is(entry: Entry | None, head: Head) -> bool:
-    return (
-        entry is not None
-        and entry.version >= index_version(head.fact, head.edition)
-        and entry.live == searchable(head.fact)
-        and (entry.embedded or not entry.live)
-    )
+    """Whether the index has a head as it was decided: what a policy kept out, or let in, stays so until a build."""
+    if entry is None or entry.version < index_version(head.fact, head.edition):
+        return False
+    return not entry.live or (searchable(head.fact) and entry.embedded)

@@ -141,10 +141,14 @@ def apply_drafts(
     troubles = {draft.name: draft.trouble for draft in drafts}
     for target in _targets(ports) if targets is None else targets:
         vectors = _vectors(ports, drafts, target.space)
-        for draft in drafts:
-            if draft.meanings and target.space is not None and vectors[draft.name] is None:
-                troubles[draft.name] = troubles[draft.name] or "embedding"
-        refused = ports.index.apply([_change(each, vectors[each.name]) for each in drafts], index=target.name)
+        waiting = {
+            draft.name
+            for draft in drafts
+            if draft.meanings and target.space is not None and vectors[draft.name] is None
+        }
+        troubles |= {name: troubles[name] or "embedding" for name in waiting}
+        changes = [_change(each, vectors[each.name], embedded=each.name not in waiting) for each in drafts]
+        refused = ports.index.apply(changes, index=target.name)
         for refusal in refused:
             name = (refusal.change.tenant, refusal.change.id)
             if refusal.retry:
@@ -197,12 +201,12 @@ def _vector(meaning: Meaning, made: Mapping[str, Vector | EmbeddingFailure]) -> 
     return tuple(one + BEFORE_WEIGHT * other for one, other in zip(own, before, strict=True))
 
 
-def _change(draft: Draft, vectors: tuple[Vector, ...] | None) -> Change:
+def _change(draft: Draft, vectors: tuple[Vector, ...] | None, *, embedded: bool) -> Change:
     if not draft.pieces or draft.fields is None:
         return Tombstone(draft.tenant, draft.id, draft.version)
     by_place = dict(enumerate(vectors or ()))
     made = tuple(Chunk(piece, by_place.get(place)) for place, piece in enumerate(draft.pieces))
-    return Put(draft.tenant, draft.id, draft.version, made, draft.fields)
+    return Put(draft.tenant, draft.id, draft.version, made, draft.fields, embedded)
 
 
 def _bury(ports: Indexing, refusal: Refused) -> None:
