@@ -8,6 +8,7 @@ from factbook.domain.errors import BadInput
 from factbook.domain.scope import Scope
 from factbook.domain.sealing import key_name
 from factbook.usecases import index_jobs
+from factbook.usecases.messages import drafts_of
 from factbook.usecases.recall import recall_messages
 from factbook.usecases.retrieve import Question
 
@@ -58,6 +59,28 @@ def test_a_speaker_is_found_by_name(world):
     world.say(ADMIN, "r1", ("user:caroline", "I went hiking"), ("user:mel", "I stayed home"), scope=TALK)
 
     assert world.recalled(ADMIN, "what did Caroline do", limit=1) == ["I went hiking"]
+
+
+def test_what_is_embedded_names_both_speakers_also_when_one_goes_on_or_a_run_begins(world):
+    world.say(ADMIN, "r1", ("ana", "hello"), ("bot", "yes?"), ("bot", "still there?"), scope=TALK)
+    world.say(ADMIN, "r2", ("bot", "are you back?"), ("ana", "I am"), scope=TALK)
+    world.say(ADMIN, "r3", ("bot", "alone"), scope={"projectId": "x"})
+    stored = world.entries.walk(None, 100).entries
+
+    embedded = {
+        meaning.text: meaning.before
+        for draft in drafts_of(world.conversations, stored)
+        for meaning in draft.meanings
+    }
+
+    assert embedded == {
+        "ana: hello": "",
+        "bot told ana about bot: yes?": "ana told bot about ana: hello",
+        "bot told ana about bot: still there?": "bot told ana about bot: yes?",
+        "bot told ana about bot: are you back?": "bot told ana about bot: still there?",
+        "ana told bot about ana: I am": "bot told ana about bot: are you back?",
+        "bot: alone": "",
+    }
 
 
 def test_messages_are_found_by_their_readers_only(world):

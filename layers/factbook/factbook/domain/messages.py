@@ -34,12 +34,11 @@ class Spoken:
         return f"{self.speaker}: {self.words}" if self.speaker else self.words
 
 
-def meaning(own: Spoken, before: Spoken | None) -> str:
+def meaning(own: Spoken, listener: str) -> str:
     """The text to embed. It names both speakers, whoever speaks: a name in a query then favours no side of a talk."""
-    other = before.speaker if before is not None else ""
-    if not own.speaker or other in ("", own.speaker):
+    if not own.speaker or listener in ("", own.speaker):
         return own.line
-    return f"{own.speaker} told {other} about {own.speaker}: {own.words}"
+    return f"{own.speaker} told {listener} about {own.speaker}: {own.words}"
 
 
 def query_meanings(query: str) -> tuple[str, ...]:

@@ -27,7 +27,7 @@ from .log_entries import open_entry
 from .sealing import Vault
 
 LOOK_BACK = 10
-"""Entries of a run among which the message before one is looked for; further back it is no context."""
+"""Entries of a run, or of a thread, among which the message before one, and who it is told to, are looked for."""
 
 
 @dataclass(frozen=True)
@@ -69,18 +69,21 @@ def _of_run(ports: Conversations, spoken: list[StoredEntry]) -> list[Draft]:
         own = opened[entry.sequence]
         if own is None:
             continue
-        earlier = [sequence for sequence in known if entry.sequence - LOOK_BACK <= sequence < entry.sequence]
-        before = opened[max(earlier)] if earlier else _before_in_thread(ports, entry)
-        drafts.append(_draft(own, before, ports.indexing.tokenizer))
+        near = range(entry.sequence - 1, entry.sequence - LOOK_BACK - 1, -1)
+        earlier = [opened[sequence] for sequence in near if sequence in opened]
+        talk = earlier or _before_in_thread(ports, entry)
+        same = [each for each in talk if each is not None and each.scope == own.scope]
+        drafts.append(_draft(own, list(map(Spoken.of, same)), ports.indexing.tokenizer))
     return drafts
 
 
-def _before_in_thread(ports: Conversations, entry: StoredEntry) -> LogEntry | None:
+def _before_in_thread(ports: Conversations, entry: StoredEntry) -> list[LogEntry | None]:
+    """The messages before a run's first one, newest first."""
     if entry.thread is None:
-        return None
+        return []
     position = f"{entry.timestamp}|{entry.run_id}"
-    page, _ = ports.log.thread(entry.tenant, entry.thread, position, 1, newest_first=True)
-    return _open(ports.vault, page[0][1]) if page and is_spoken(page[0][1]) else None
+    page, _ = ports.log.thread(entry.tenant, entry.thread, position, LOOK_BACK, newest_first=True)
+    return [_open(ports.vault, found) for _, found in page if is_spoken(found)]
 
 
 def _open(vault: Vault, entry: StoredEntry) -> LogEntry | None:
@@ -91,13 +94,14 @@ def _open(vault: Vault, entry: StoredEntry) -> LogEntry | None:
         return None
 
 
-def _draft(entry: LogEntry, before: LogEntry | None, tokenizer: Tokenizer) -> Draft:
+def _draft(entry: LogEntry, talk: Sequence[Spoken], tokenizer: Tokenizer) -> Draft:
+    """`talk`: what was said before, newest first."""
     draft = Draft(entry.scope.tenant_id, entry.id, MESSAGE_VERSION, "conversations")
     own = Spoken.of(entry)
     if entry.payload_erased_at is not None or not own.words:
         return Draft(draft.tenant, draft.id, ERASED_VERSION, draft.source)
-    context = Spoken.of(before) if before is not None and before.scope == entry.scope else None
-    context = context if context is not None and context.words else None
+    context = talk[0] if talk and talk[0].words else None
+    other = next((each.speaker for each in talk if each.speaker not in ("", own.speaker)), "")
     texts = tuple(chunks(own.words))
     return Draft(
         draft.tenant,
@@ -105,7 +109,7 @@ def _draft(entry: LogEntry, before: LogEntry | None, tokenizer: Tokenizer) -> Dr
         draft.version,
         draft.source,
         pieces=_pieces(texts, own, context, tokenizer),
-        meanings=_meanings(texts[:MAX_EMBEDDED_CHUNKS], own, context),
+        meanings=_meanings(texts[:MAX_EMBEDDED_CHUNKS], own, context, other),
         fields=message_fields(entry),
     )
 
@@ -123,11 +127,13 @@ def _pieces(
     return tuple(pieces)
 
 
-def _meanings(texts: Sequence[str], own: Spoken, context: Spoken | None) -> tuple[Meaning, ...]:
-    before = (
-        "" if context is None else meaning(Spoken(context.speaker, context.words[:BEFORE_CHARACTERS]), own)
-    )
+def _meanings(texts: Sequence[str], own: Spoken, context: Spoken | None, other: str) -> tuple[Meaning, ...]:
+    """`other`: who else speaks."""
+    before = ""
+    if context is not None:
+        said = Spoken(context.speaker, context.words[:BEFORE_CHARACTERS])
+        before = meaning(said, own.speaker if own.speaker != said.speaker else other)
     return tuple(
-        Meaning(meaning(Spoken(own.speaker, text), context), before if place == 0 else "")
+        Meaning(meaning(Spoken(own.speaker, text), other), before if place == 0 else "")
         for place, text in enumerate(texts)
     )
