@@ -1,10 +1,11 @@
 """Recall of conversations: what was said is found with what was said around it, by those who may read it."""
 
 import pytest
+from support.log_fakes import FakeWrapper
 from support.principals import principal
 from support.search_world import WordEmbedder, admin
 
-from factbook.domain.errors import BadInput
+from factbook.domain.errors import BadInput, StorageUnavailable
 from factbook.domain.scope import Scope
 from factbook.domain.sealing import key_name
 from factbook.usecases import index_jobs
@@ -100,6 +101,26 @@ def test_erased_words_are_not_recalled_even_before_the_index_hears_of_it(world):
     world.vault.destroy("t1", name, "2026-01-02T00:00:00.000Z")
 
     assert world.recalled(ADMIN, "apples") == []
+
+
+def test_keys_that_cannot_be_read_for_now_lose_no_message_and_hide_none(world, monkeypatch):
+    (entry,) = world.say(ADMIN, "r1", ("ana", "apples"), scope=TALK, deliver=False)
+
+    def unreadable(*_):
+        raise StorageUnavailable
+
+    with monkeypatch.context() as outage:
+        outage.setattr(FakeWrapper, "unwrap", unreadable)
+        world.restart()
+        with pytest.raises(StorageUnavailable):
+            world.hear(entry)
+    world.hear(entry)
+    assert world.recalled(ADMIN, "apples") == ["apples"]
+    with monkeypatch.context() as outage:
+        outage.setattr(FakeWrapper, "unwrap", unreadable)
+        world.restart()
+        with pytest.raises(StorageUnavailable):
+            world.recalled(ADMIN, "apples")
 
 
 def test_facts_and_messages_do_not_show_up_among_each_other(world):

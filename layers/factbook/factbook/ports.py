@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
+from .domain.errors import Throttled
 from .domain.facts import Fact
 from .domain.policy import Policy
 from .domain.principals import Principal
@@ -77,8 +78,8 @@ class Row:
     pending_review: bool
 
 
-class Contended(Exception):
-    """Another transaction held the record; read it again and decide."""
+class Contended(Throttled):
+    """Another transaction held the record; read it again and decide, or let the caller try again."""
 
 
 class FactStore(Protocol):

@@ -31,5 +31,5 @@ STATUSES: dict[type[e.FactbookError], int] = {
 
 
 def status_of(error: e.FactbookError) -> int:
-    """The HTTP status of a refusal. Raises KeyError for a class the table forgot, which a test prevents."""
-    return STATUSES[type(error)]
+    """The HTTP status of a refusal, or of what it is a kind of. Raises KeyError for a class the table forgot."""
+    return STATUSES[next((kind for kind in type(error).__mro__ if kind in STATUSES), type(error))]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from ..domain.documents import chunks
 from ..domain.entries import LogEntry
-from ..domain.errors import FactbookError
+from ..domain.errors import LogChanged
 from ..domain.messages import (
     BEFORE_CHARACTERS,
     ERASED_VERSION,
@@ -40,7 +40,10 @@ class Conversations:
 
 
 def index_messages(ports: Conversations, entries: Iterable[StoredEntry]) -> set[Name]:
-    """Index the messages among the entries; those (by tenant and log id) to be tried again. Raises SearchUnavailable."""
+    """Index the messages among the entries; those (by tenant and log id) to be tried again.
+
+    Raises SearchUnavailable; Throttled or StorageUnavailable when keys or entries cannot be read.
+    """
     return apply_drafts(ports.indexing, drafts_of(ports, entries))
 
 
@@ -87,10 +90,10 @@ def _before_in_thread(ports: Conversations, entry: StoredEntry) -> list[LogEntry
 
 
 def _open(vault: Vault, entry: StoredEntry) -> LogEntry | None:
-    """None for an entry that is not as it was written: no search may bring it back."""
+    """None for an entry that is not as it was written: no search may bring it back. Raises Throttled, StorageUnavailable."""
     try:
         return open_entry(vault, entry)
-    except FactbookError:
+    except LogChanged:
         return None
 
 

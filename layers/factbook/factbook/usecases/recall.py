@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from ..domain.access import can_read, visibility
 from ..domain.chain import read_log_id
 from ..domain.entries import LogEntry
-from ..domain.errors import BadInput, FactbookError
+from ..domain.errors import BadInput, LogChanged
 from ..domain.filters import AllOf, Equals, Filter, OneOf
 from ..domain.messages import MESSAGE_VERSION, SPOKEN, query_meanings
 from ..domain.principals import Principal
@@ -120,7 +120,7 @@ def _opened(recall: Recall, principal: Principal, entry: StoredEntry | None) -> 
         if not can_read(principal, scope_of(entry)):
             return None
         opened = open_entry(recall.vault, entry)
-    except FactbookError:
+    except LogChanged:
         return None
     return opened if opened.payload_erased_at is None else None
 
