@@ -17,7 +17,9 @@ from botocore.retries import quota, standard
 from moto.backends import get_backend
 from moto.core import DEFAULT_ACCOUNT_ID
 
+from factbook.adapters.dynamodb.policies import DynamoPolicies
 from factbook.bootstrap import Services
+from factbook.usecases.policy import TRUST_SECONDS, KnownPolicies
 from support import emulators
 from support.emulators import Aws
 from support.faults import WORDS_OF_THE_STORE, Fault, Killed, Wire
@@ -88,6 +90,9 @@ class Stage:
         client = cache(aws.client)
         self.settings = replace(aws.settings, kms_key_id=client("kms").create_key()["KeyMetadata"]["KeyId"])
         self.calm = Services(self.settings, None, client)
+        store = DynamoPolicies(client("dynamodb"), self.settings.access_table)
+        # Nobody waits here, so each look at a policy is that of a later moment.
+        self.calm.policies = KnownPolicies(store, itertools.count(0, TRUST_SECONDS).__next__)
         self._gateway = Gateway(self.calm)
 
     def calmly(self, token: str) -> Gateway:

@@ -12,10 +12,10 @@ RANK_CONSTANT = 60
 SHORT_LEG = 10
 """A leg this short is fused as it is."""
 
-KEYWORD_FLOOR = 0.5
+KEYWORD_FLOOR = 0.4
 """A keyword hit below this part of the best hit's score shares only common words with the query."""
 
-SECOND_OPINION = 0.5
+SECOND_OPINION = 0.75
 """What the other leg's score weighs in the order of a long leg, both as parts of their best."""
 
 Ranking = list[tuple[str, float]]

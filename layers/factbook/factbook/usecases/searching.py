@@ -22,6 +22,9 @@ Reader = Callable[[dict[str, int]], dict[str, Record]]
 """From record ids, with the version each has in the index, to those that may be answered."""
 
 LEG_DEPTH = 100
+FUSED_DEPTH = 200
+"""A leg that another one judges is asked deeper: what it leaves out has no opinion on the other's hits."""
+
 MAX_DEPTH = 4096
 REFILLS = 3
 READ_AT_ONCE = 100
@@ -93,7 +96,7 @@ class _Search(Generic[Record]):
 
     def run(self) -> list[tuple[Record, float]]:
         vector = None if self._asked.mode == "keyword" else self._embedded()
-        depth = max(LEG_DEPTH, 2 * self._asked.limit)
+        depth = max(FUSED_DEPTH if self._asked.mode == "both" else LEG_DEPTH, 2 * self._asked.limit)
         ranked, versions, whole = self._ranked(vector, depth)
         for _ in range(1 + REFILLS):
             self._read_next(ranked, versions)
