@@ -32,13 +32,13 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ready]:
 
 
 @pytest.mark.exhaustive
-def test_what_sixteen_writers_write_at_once_is_there_once(service: Ready) -> None:
-    assert crowd.write_at_once(service, "one", writers=16, each=200) == {"there": 3_200}
+def test_each_answer_goes_to_its_asker(service: Ready) -> None:
+    assert crowd.ask_at_once(service, each=250) == {"own": 2_000}
 
 
 @pytest.mark.exhaustive
-def test_each_answer_goes_to_its_asker(service: Ready) -> None:
-    assert crowd.ask_at_once(service, each=250) == {"own": 2_000}
+def test_what_sixteen_writers_write_at_once_is_there_once(service: Ready) -> None:
+    assert crowd.write_at_once(service, "one", writers=16, each=200) == {"there": 3_200}
 
 
 def test_hostile_requests_are_refused_and_the_service_stays_well(service: Ready) -> None:
