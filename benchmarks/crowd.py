@@ -1,7 +1,7 @@
 """Many callers at once against the local service: `python benchmarks/crowd.py`.
 
 * 16 writers write 200 facts each: every one is there once.
-* 8 principals, each of another tenant or project, send 2,000 requests between them: each answer is its asker's.
+* 8 users of two tenants, with the same names in both, send 2,000 requests between them: each answer is its asker's.
 
 Prints what was counted and how long it took; exit code 1 when an answer went astray or a fact is missing.
 """

@@ -169,7 +169,9 @@ def _messages(ports: Jobs, job: IndexJob) -> IndexJob:
     for tenant in {draft.tenant for draft in drafts}:
         ids = [draft.id for draft in drafts if draft.tenant == tenant]
         there |= ports.indexing.index.lookup(tenant, ids, index=job.index)
-    wanting = [draft for draft in drafts if not _is_there(there.get(draft.id), draft)]
+    wanting = [
+        draft for draft in drafts if not _holds(there.get(draft.id), draft.version, wanted=bool(draft.pieces))
+    ]
     _apply(ports, job, wanting)
     job = replace(
         job, cursor=page.next, records=job.records + len(drafts), changed=job.changed + len(wanting)
@@ -220,7 +222,15 @@ def _bring(ports: Jobs, job: IndexJob, heads: Sequence[Head]) -> int:
     for tenant in {head.fact.scope.tenant_id for head in heads}:
         own = [head for head in heads if head.fact.scope.tenant_id == tenant]
         entries = ports.indexing.index.lookup(tenant, [head.fact.id for head in own], index=job.index)
-        wanting = [head for head in own if not _as_is(entries.get(head.fact.id), head)]
+        wanting = [
+            head
+            for head in own
+            if not _holds(
+                entries.get(head.fact.id),
+                index_version(head.fact, head.edition),
+                wanted=searchable(head.fact),
+            )
+        ]
         policy = ports.indexing.policies.policy(tenant)
         drafts += [draft_of(ports.indexing, head, policy) for head in wanting]
     _apply(ports, job, drafts)
@@ -235,17 +245,8 @@ def _apply(ports: Jobs, job: IndexJob, drafts: Sequence[Draft]) -> None:
         raise SearchUnavailable("The index refused changes for now. Try again.")
 
 
-def _is_there(entry: Entry | None, draft: Draft) -> bool:
-    return (
-        entry is not None
-        and entry.version >= draft.version
-        and entry.live == bool(draft.pieces)
-        and (entry.embedded or not entry.live)
-    )
-
-
-def _as_is(entry: Entry | None, head: Head) -> bool:
-    """Whether the index has a head as it was decided: what a policy kept out, or let in, stays so until a build."""
-    if entry is None or entry.version < index_version(head.fact, head.edition):
+def _holds(entry: Entry | None, version: int, *, wanted: bool) -> bool:
+    """Whether the index has a record at this version as it was decided: what was kept out, or let in, stays so until a build."""
+    if entry is None or entry.version < version:
         return False
-    return not entry.live or (searchable(head.fact) and entry.embedded)
+    return not entry.live or (wanted and entry.embedded)

@@ -4,7 +4,7 @@ Words go in at once; a record whose embedding fails goes in without vectors and 
 of the embeddings endpoint delays search by meaning and nothing else.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -84,12 +84,11 @@ def index_heads(ports: Indexing, heads: Iterable[Head]) -> set[Name]:
         name = (head.fact.scope.tenant_id, head.fact.id)
         if name not in latest or _version(latest[name]) < _version(head):
             latest[name] = head
-    policies = _remembered(ports.policies.policy)
     drafts: list[Draft] = []
     again: set[Name] = set()
     for name, head in latest.items():
         try:
-            drafts.append(draft_of(ports, head, policies(name[0])))
+            drafts.append(draft_of(ports, head, ports.policies.policy(name[0])))
         except (StorageUnavailable, Throttled):
             again.add(name)
     return again | apply_drafts(ports, drafts)
@@ -237,14 +236,3 @@ def _payload_words(text: str) -> str:
 
 def _version(head: Head) -> int:
     return index_version(head.fact, head.edition)
-
-
-def _remembered(policy: Callable[[str], Policy]) -> Callable[[str], Policy]:
-    known: dict[str, Policy] = {}
-
-    def ask(tenant: str) -> Policy:
-        if tenant not in known:
-            known[tenant] = policy(tenant)
-        return known[tenant]
-
-    return ask
