@@ -7,7 +7,8 @@ from support.search_world import FakePolicies
 
 from factbook.domain.facts import KeepLimits
 from factbook.domain.policy import Policy
-from factbook.usecases.policy import MAX_KNOWN, TRUST_SECONDS, KnownPolicies
+from factbook.domain.remembered import MOST
+from factbook.usecases.policy import TRUST_SECONDS, KnownPolicies
 
 KEPT = Policy(retention=KeepLimits(keep_days=3))
 
@@ -60,6 +61,6 @@ def test_a_busy_tenants_policy_is_read_once_in_two_seconds(processes: Processes)
 
 def test_what_a_process_knows_is_bounded_and_each_tenant_has_its_own(processes: Processes) -> None:
     processes.store.put_policy("t7", KEPT)
-    for number in range(MAX_KNOWN + 5):
+    for number in range(MOST + 5):
         assert processes.one.policy(f"t{number}") == (KEPT if number == 7 else Policy())
-    assert len(processes.one._known) == MAX_KNOWN
+    assert len(processes.one._known) == MOST

@@ -10,10 +10,10 @@ from collections.abc import Callable, Mapping
 
 from ..domain.errors import AuthExpired, AuthMissing, AuthRevoked
 from ..domain.principals import Principal
+from ..domain.remembered import Remembered
 from ..ports import Clock, Token, TokenStore
 
 TRUST_SECONDS = 30.0
-MAX_CACHED = 2048
 _TOKEN = re.compile(r"fb_([A-Za-z0-9-]{8,64})_([A-Za-z0-9_-]{43})", re.ASCII)
 _MISSING = "Send your API token as 'Authorization: Bearer fb_…'."
 
@@ -38,10 +38,8 @@ class Authenticator:
     def __init__(
         self, tokens: TokenStore, clock: Clock, monotonic: Callable[[], float] = time.monotonic
     ) -> None:
-        self._tokens = tokens
+        self._token: Remembered[Token | None] = Remembered(tokens.token, TRUST_SECONDS, monotonic)
         self._clock = clock
-        self._monotonic = monotonic
-        self._seen: dict[str, tuple[float, Token]] = {}
 
     def authenticate(self, headers: Mapping[str, str]) -> Principal:
         """Raises AuthMissing, AuthExpired or AuthRevoked."""
@@ -50,7 +48,7 @@ class Authenticator:
         if match is None:
             raise AuthMissing(_MISSING)
         token_id, secret = match.groups()
-        token = self._known(token_id)
+        token = self._token(token_id)
         if token is None or not hmac.compare_digest(secret_digest(secret), token.secret_sha256):
             raise AuthMissing("This token is not known. " + _MISSING)
         if token.revoked_at is not None:
@@ -58,20 +56,6 @@ class Authenticator:
         if token.expires_at is not None and token.expires_at <= self._clock.now():
             raise AuthExpired("This token has expired. Ask an administrator for a new one.")
         return token.principal
-
-    def _known(self, token_id: str) -> Token | None:
-        now = self._monotonic()
-        cached = self._seen.get(token_id)
-        if cached is not None and now - cached[0] < TRUST_SECONDS:
-            return cached[1]
-        token = self._tokens.token(token_id)
-        if token is None:
-            self._seen.pop(token_id, None)
-            return None
-        if len(self._seen) >= MAX_CACHED:
-            self._seen.pop(next(iter(self._seen)))
-        self._seen[token_id] = (now, token)
-        return token
 
 
 def derived_token_id(operation_key: str) -> str:

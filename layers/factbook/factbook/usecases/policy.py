@@ -10,10 +10,10 @@ from collections.abc import Callable
 from ..domain.access import require_admin
 from ..domain.policy import Policy
 from ..domain.principals import Principal
+from ..domain.remembered import Remembered
 from ..index_ports import PolicyStore
 
 TRUST_SECONDS = 2.0
-MAX_KNOWN = 2048
 
 
 class KnownPolicies:
@@ -21,18 +21,10 @@ class KnownPolicies:
 
     def __init__(self, store: PolicyStore, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._store = store
-        self._monotonic = monotonic
-        self._known: dict[str, tuple[float, Policy]] = {}
+        self._known: Remembered[Policy] = Remembered(store.policy, TRUST_SECONDS, monotonic)
 
     def policy(self, tenant: str) -> Policy:
-        now = self._monotonic()
-        read_at, known = self._known.pop(tenant, (now - TRUST_SECONDS, None))
-        if known is None or now - read_at >= TRUST_SECONDS:
-            read_at, known = now, self._store.policy(tenant)
-        if len(self._known) >= MAX_KNOWN:
-            self._known.pop(next(iter(self._known)))
-        self._known[tenant] = (read_at, known)
-        return known
+        return self._known(tenant)
 
     def put_policy(self, tenant: str, policy: Policy) -> None:
         self._store.put_policy(tenant, policy)
