@@ -2,7 +2,7 @@ import json
 import unicodedata
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from factbook.domain.tokens import MAX_QUERY_TERMS, MAX_TOKEN, PIECE, Tokenizer, text_of
@@ -59,6 +59,7 @@ def test_a_token_is_letters_digits_marks_and_underscores(text: str) -> None:
         assert token.split() == [token]
 
 
+@example("A:\x80")
 @given(st.text())
 def test_what_a_query_looks_for_is_in_the_text_it_was_taken_from(text: str) -> None:
     assert set(ENGLISH.query(text)) <= set(ENGLISH.document(text))

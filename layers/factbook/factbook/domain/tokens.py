@@ -66,10 +66,11 @@ class Tokenizer:
             for run in _RUNS.findall(word):
                 if _IS_PAIRED.match(run):
                     wanted.update(dict.fromkeys(_pairs(run) if len(run) > 1 else run))
-                elif run in self.stop_words:
-                    common.update(dict.fromkeys(self._forms(run)))
                 else:
-                    wanted.update(dict.fromkeys(self._forms(run, without=self.stop_words)))
+                    stops = run in self.stop_words
+                    told = () if stops else tuple(self._forms(run, without=self.stop_words))
+                    # A run whose every part is a stop word ("a:\x80") is one too.
+                    (wanted if told else common).update(dict.fromkeys(told or self._forms(run)))
         return _bounded(list(wanted or common), limit)
 
     def _forms(self, word: str, without: frozenset[str] = frozenset()) -> Iterator[str]:
