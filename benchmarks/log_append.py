@@ -26,7 +26,7 @@ def main() -> None:
 
     from factbook.adapters.dynamodb.client import to_item
     from factbook.domain.scope import Scope
-    from factbook.usecases.log import Request, append_entries
+    from factbook.usecases.log.appending import Request, append_entries
 
     with emulators.ministack() as aws, tempfile.TemporaryDirectory() as folder:
         house = House(aws, Path(folder))

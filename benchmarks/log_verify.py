@@ -17,9 +17,9 @@ from pathlib import Path
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from factbook.domain.merkle import leaf_hash
-from factbook.domain.notes import NoteKey, checkpoint_text, origin_of
-from factbook.domain.runs import Leaf
+from factbook.domain.log.merkle import leaf_hash
+from factbook.domain.log.notes import NoteKey, checkpoint_text, origin_of
+from factbook.domain.log.runs import Leaf
 from factbook.verify.judges import verify_run
 from factbook.verify.notes import read_key
 

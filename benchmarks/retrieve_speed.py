@@ -16,22 +16,22 @@ from pathlib import Path
 from typing import Any
 
 from factbook.adapters.dynamodb.client import to_item
-from factbook.adapters.dynamodb.fact_items import head_item
-from factbook.adapters.dynamodb.facts import DynamoFacts
-from factbook.bootstrap import SystemClock
-from factbook.domain.documents import Chunk, Put
-from factbook.domain.facts import FactChanges, Payload, open_fact
-from factbook.domain.ids import fact_id_for
-from factbook.domain.policy import Policy
-from factbook.domain.principals import Actor, Principal
+from factbook.adapters.facts.dynamodb_facts import DynamoFacts
+from factbook.adapters.facts.dynamodb_items import head_item
+from factbook.domain.access.principals import Actor, Principal
+from factbook.domain.facts.facts import FactChanges, Payload, open_fact
+from factbook.domain.facts.ids import fact_id_for
+from factbook.domain.policy.policy import Policy
+from factbook.domain.retrieval.documents import Chunk, Put
+from factbook.domain.retrieval.searchable import fact_fields, index_version
 from factbook.domain.scope import Scope
-from factbook.domain.searchable import fact_fields, index_version
-from factbook.embedding_ports import Vector
-from factbook.ports import Head, Memory
-from factbook.search_ports import EmbeddingSpace, SearchIndex
-from factbook.usecases.embedding_spaces import Spaces
-from factbook.usecases.retrieve import Question, retrieve_facts
-from factbook.usecases.searching import Engine
+from factbook.ports.facts.facts import Head, Memory
+from factbook.ports.retrieval.embeddings import Vector
+from factbook.ports.retrieval.index import EmbeddingSpace, SearchIndex
+from factbook.usecases.retrieval.embedding_spaces import Spaces
+from factbook.usecases.retrieval.retrieve import Question, retrieve_facts
+from factbook.usecases.retrieval.searching import Engine
+from factbook.wiring.services import SystemClock
 from factbook_local.testing import Ready, running
 from factbook_search.english import english_tokenizer
 

@@ -3,14 +3,14 @@
 import time
 from typing import Any
 
-from factbook.adapters.dynamodb.log_stream import log_records
+from factbook.adapters.log.dynamodb_stream import log_records
 from factbook.api.telemetry import kind_of, logger, observe
-from factbook.bootstrap import services
 from factbook.domain.errors import FactbookError
-from factbook.log_bootstrap import LogServices
-from factbook.log_ports import DirtyRun
-from factbook.usecases import checkpoints
-from factbook.usecases.log_proofs import note_json
+from factbook.ports.log.log import DirtyRun
+from factbook.usecases.log import checkpoints
+from factbook.usecases.log.proofs import note_json
+from factbook.wiring.log.services import LogServices
+from factbook.wiring.services import services
 
 STREAM_SECONDS = 1.0
 """How long a call on demand waits for the stream to have marked what was just appended."""

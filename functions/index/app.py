@@ -4,19 +4,19 @@ from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
-from factbook.adapters.dynamodb.messages import entry_records
-from factbook.adapters.dynamodb.streams import fact_records
+from factbook.adapters.facts.dynamodb_stream import fact_records
+from factbook.adapters.log.dynamodb_entries import entry_records
 from factbook.api.telemetry import logger, observe
-from factbook.bootstrap import services
 from factbook.domain.errors import SearchUnavailable, StorageUnavailable, Throttled
-from factbook.domain.searchable import index_version
-from factbook.embedding_ports import EmbeddingsUnavailable
-from factbook.index_ports import IndexJob
-from factbook.ports import Head
-from factbook.search_bootstrap import SearchServices
-from factbook.usecases import index_jobs, indexing, messages
-from factbook.usecases.index_state import index_progress
-from factbook.usecases.log_entries import log_id_of
+from factbook.domain.retrieval.searchable import index_version
+from factbook.ports.facts.facts import Head
+from factbook.ports.retrieval.embeddings import EmbeddingsUnavailable
+from factbook.ports.retrieval.indexing import IndexJob
+from factbook.usecases.log.entries import log_id_of
+from factbook.usecases.retrieval import index_jobs, indexing, messages
+from factbook.usecases.retrieval.index_state import index_progress
+from factbook.wiring.retrieval.services import SearchServices
+from factbook.wiring.services import services
 
 WORK_SECONDS = 40.0
 """What a run spends on a job; the rest of the function's minute is for the last step."""

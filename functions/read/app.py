@@ -1,10 +1,8 @@
 """Reads: facts, the log, tokens, and what the service says of itself."""
 
 from factbook import SCHEMA_VERSION
-from factbook.api import log_routes, policy_routes
 from factbook.api.app import Answer, App, Call
-from factbook.api.index_views import index_progress_json, index_state_json
-from factbook.api.models import (
+from factbook.api.facts.models import (
     ContentQuery,
     CursorQuery,
     FactAnswer,
@@ -18,12 +16,16 @@ from factbook.api.models import (
     Status,
     TokenPage,
 )
+from factbook.api.log import routes as log_routes
+from factbook.api.policy import routes as policy_routes
 from factbook.api.requests import validate
+from factbook.api.retrieval.views import index_progress_json, index_state_json
 from factbook.api.views import page_json, search_line, token_json
 from factbook.domain import errors as e
 from factbook.domain.strict_json import parse_json
-from factbook.ports import Json
-from factbook.usecases import listing, reading, tokens
+from factbook.ports.facts.facts import Json
+from factbook.usecases.access import tokens
+from factbook.usecases.facts import listing, reading
 
 app = App("read")
 lambda_handler = app

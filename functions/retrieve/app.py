@@ -1,11 +1,11 @@
 """Retrieval: facts and messages by words, by meaning or both, and the memory block of a turn."""
 
 from factbook.api.app import Answer, App, Call
-from factbook.api.retrieval_models import ContextAnswer, ContextRequest, Retrieve, Retrieved
+from factbook.api.retrieval.models import ContextAnswer, ContextRequest, Retrieve, Retrieved
 from factbook.domain import errors as e
-from factbook.domain.rendering import MemoryItem
-from factbook.ports import Json
-from factbook.usecases import context, recall, retrieve
+from factbook.domain.retrieval.rendering import MemoryItem
+from factbook.ports.facts.facts import Json
+from factbook.usecases.retrieval import context, recall, retrieve
 
 app = App("retrieve")
 lambda_handler = app

@@ -4,11 +4,10 @@ import json
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from factbook.api import log_routes, policy_routes
+from factbook.api.access.authentication import derived_token_id, new_secret, secret_digest, token_text
 from factbook.api.app import UNFORESEEN, Answer, App, Call
-from factbook.api.auth import derived_token_id, new_secret, secret_digest, token_text
 from factbook.api.errors import status_of
-from factbook.api.models import (
+from factbook.api.facts.models import (
     MAX_BATCH,
     CreateToken,
     DeleteQuery,
@@ -22,16 +21,20 @@ from factbook.api.models import (
     WriteFacts,
     WriteResults,
 )
+from factbook.api.log import routes as log_routes
+from factbook.api.policy import routes as policy_routes
 from factbook.api.requests import MAX_NAME, read_object, validate
 from factbook.api.views import token_json
 from factbook.domain import errors as e
 from factbook.domain import times
-from factbook.domain.facts import Fact
-from factbook.domain.ids import fact_id_for
-from factbook.domain.principals import Principal
+from factbook.domain.access.principals import Principal
+from factbook.domain.facts.facts import Fact
+from factbook.domain.facts.ids import fact_id_for
 from factbook.domain.strict_json import dump_json
-from factbook.ports import Json, Operation, Token
-from factbook.usecases import facts, payloads, tokens
+from factbook.ports.facts.facts import Json, Operation, Token
+from factbook.usecases.access import tokens
+from factbook.usecases.facts import changes as facts
+from factbook.usecases.facts import payloads
 
 BATCH_THREADS = 8
 ANSWER_BYTES = 3_900_000

@@ -10,7 +10,7 @@ def ensure_signing_key(path: Path, name: str) -> str:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
     from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-    from factbook.adapters.signer_file import FileSigner
+    from factbook.adapters.log.file_signer import FileSigner
 
     if not path.exists():
         key = Ed25519PrivateKey.generate()

@@ -6,9 +6,9 @@ For the first token of a tenant: every later one is made through the API. Uses t
 import argparse
 import uuid
 
-from factbook.api.auth import new_secret
-from factbook.bootstrap import Services, ensure_admin_token
+from factbook.api.access.authentication import new_secret
 from factbook.settings import Settings
+from factbook.wiring.services import Services, ensure_admin_token
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -5,7 +5,7 @@ import hashlib
 import hmac
 from typing import Any
 
-from factbook.bootstrap import ensure_admin_token, services
+from factbook.wiring.services import ensure_admin_token, services
 
 
 def make_tokens(event: dict[str, Any], _: Any = None) -> dict[str, str]:

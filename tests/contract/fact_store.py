@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from factbook.domain.facts import Fact, FactChanges, Payload, close, open_fact, supersede
-from factbook.domain.principals import Actor, Principal
+from factbook.domain.access.principals import Actor, Principal
+from factbook.domain.facts.facts import Fact, FactChanges, Payload, close, open_fact, supersede
 from factbook.domain.scope import Scope
-from factbook.ports import Contended, FactStore, Head, Mark
+from factbook.ports.facts.facts import Contended, FactStore, Head, Mark
 
 NEWEST = "~"
 NOON = "2026-01-01T12:00:00.000Z"

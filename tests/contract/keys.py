@@ -2,7 +2,7 @@
 
 import pytest
 
-from factbook.log_ports import Forged, KeyWrapper, Signer
+from factbook.ports.log.log import Forged, KeyWrapper, Signer
 from factbook.verify.notes import read_key
 
 

@@ -5,10 +5,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from factbook.domain.merkle import Edge, leaf_hash
-from factbook.domain.runs import Leaf, new_salt
-from factbook.domain.sealing import KeyName
-from factbook.log_ports import (
+from factbook.domain.log.merkle import Edge, leaf_hash
+from factbook.domain.log.runs import Leaf, new_salt
+from factbook.domain.log.sealing import KeyName
+from factbook.ports.facts.facts import Contended
+from factbook.ports.log.log import (
     CheckpointStore,
     DirtyRun,
     Growth,
@@ -20,7 +21,6 @@ from factbook.log_ports import (
     StoredEntry,
     TreeStore,
 )
-from factbook.ports import Contended
 
 AT = "2026-01-01T00:00:{:02d}.000000Z"
 

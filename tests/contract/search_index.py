@@ -11,15 +11,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from factbook.domain.documents import (
-    KEYWORD_FIELDS,
-    NUMBER_FIELDS,
-    Change,
-    Chunk,
-    Put,
-    Tombstone,
-    chunks,
-)
 from factbook.domain.errors import SearchUnavailable
 from factbook.domain.filters import (
     EVERYTHING,
@@ -35,7 +26,16 @@ from factbook.domain.filters import (
     Range,
     evaluate,
 )
-from factbook.search_ports import (
+from factbook.domain.retrieval.documents import (
+    KEYWORD_FIELDS,
+    NUMBER_FIELDS,
+    Change,
+    Chunk,
+    Put,
+    Tombstone,
+    chunks,
+)
+from factbook.ports.retrieval.index import (
     EmbeddingSpace,
     Hit,
     IndexMissing,

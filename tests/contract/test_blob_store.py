@@ -9,7 +9,7 @@ import pytest
 from support.emulators import Aws
 from support.fakes import FakeBlobs
 
-from factbook.adapters.s3 import S3Blobs
+from factbook.adapters.facts.s3_blobs import S3Blobs
 
 from .blob_store import BODY, BlobStoreContract
 

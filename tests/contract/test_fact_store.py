@@ -4,7 +4,7 @@ import pytest
 from support.emulators import Aws
 from support.fakes import FakeFacts
 
-from factbook.adapters.dynamodb.facts import DynamoFacts
+from factbook.adapters.facts.dynamodb_facts import DynamoFacts
 
 from .fact_store import FactStoreContract
 

@@ -5,16 +5,16 @@ from support.emulators import Aws
 from support.principals import principal
 from support.search_world import FakeBacklog, FakeJobs, FakePolicies
 
-from factbook.adapters.dynamodb.backlog import DynamoBacklog
-from factbook.adapters.dynamodb.fact_walks import DynamoFactWalk, DynamoRemains
-from factbook.adapters.dynamodb.facts import DynamoFacts
-from factbook.adapters.dynamodb.index_jobs import DynamoJobs
-from factbook.adapters.dynamodb.messages import DynamoMessages
-from factbook.adapters.dynamodb.policies import DynamoPolicies
+from factbook.adapters.facts.dynamodb_facts import DynamoFacts
+from factbook.adapters.facts.dynamodb_walks import DynamoFactWalk, DynamoRemains
+from factbook.adapters.log.dynamodb_entries import DynamoMessages
+from factbook.adapters.policy.dynamodb_policies import DynamoPolicies
+from factbook.adapters.retrieval.dynamodb_backlog import DynamoBacklog
+from factbook.adapters.retrieval.dynamodb_jobs import DynamoJobs
 from factbook.domain import times
-from factbook.domain.facts import FactChanges, Payload, close, open_fact, supersede
+from factbook.domain.facts.facts import FactChanges, Payload, close, open_fact, supersede
 from factbook.domain.scope import Scope
-from factbook.ports import Head
+from factbook.ports.facts.facts import Head
 
 from .index_stores import BacklogContract, JobStoreContract, PolicyStoreContract
 

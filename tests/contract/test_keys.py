@@ -10,9 +10,9 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from support.emulators import Aws
 from support.log_fakes import FakeWrapper
 
-from factbook.adapters.kms import KmsWrapper, call_kms
-from factbook.adapters.signer_file import FileSigner
-from factbook.adapters.signer_kms import KmsSigner
+from factbook.adapters.log.file_signer import FileSigner
+from factbook.adapters.log.kms_signer import KmsSigner
+from factbook.adapters.log.kms_wrapper import KmsWrapper, call_kms
 from factbook.domain.errors import StorageUnavailable, Throttled
 
 from .keys import KeyWrapperContract, SignerContract

@@ -4,10 +4,10 @@ import pytest
 from support.emulators import Aws
 from support.log_fakes import FakeCheckpoints, FakeKeys, FakeLog, FakeTree
 
-from factbook.adapters.checkpoint_bucket import S3Checkpoints
-from factbook.adapters.dynamodb.keys_table import DynamoKeys
-from factbook.adapters.dynamodb.log import DynamoLog
-from factbook.adapters.dynamodb.tree import DynamoTree
+from factbook.adapters.log.dynamodb_log import DynamoLog
+from factbook.adapters.log.dynamodb_sealing_keys import DynamoKeys
+from factbook.adapters.log.dynamodb_tree import DynamoTree
+from factbook.adapters.log.s3_checkpoints import S3Checkpoints
 
 from .log_stores import (
     CheckpointStoreContract,

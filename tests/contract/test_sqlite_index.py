@@ -8,7 +8,7 @@ import pytest
 
 from factbook.domain.errors import SearchUnavailable
 from factbook.domain.filters import EVERYTHING
-from factbook.search_ports import IndexMissing, KeywordLeg, Leg, LegFailure
+from factbook.ports.retrieval.index import IndexMissing, KeywordLeg, Leg, LegFailure
 from factbook_search.sqlite_index import SqliteIndex
 
 from .search_index import EAST, SPACE, SearchIndexContract, ids, put

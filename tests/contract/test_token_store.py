@@ -4,7 +4,7 @@ import pytest
 from support.emulators import Aws
 from support.fakes import FakeAccess
 
-from factbook.adapters.dynamodb.access import DynamoAccess
+from factbook.adapters.access.dynamodb_tokens import DynamoAccess
 
 from .token_store import TokenStoreContract
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from factbook.domain.principals import Actor, Principal
-from factbook.ports import SecretStore, Token, TokenStore
+from factbook.domain.access.principals import Actor, Principal
+from factbook.ports.facts.facts import SecretStore, Token, TokenStore
 
 
 class TokenStoreContract:

@@ -11,7 +11,7 @@ from support.principals import House
 from support.search_node import SearchNode
 from support.search_world import WordEmbedder, World
 
-from factbook.search_ports import SearchIndex
+from factbook.ports.retrieval.index import SearchIndex
 from factbook_local.testing import Ready, running
 from factbook_search.opensearch_client import connect
 from factbook_search.opensearch_index import OpenSearchIndex

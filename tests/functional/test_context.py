@@ -7,8 +7,8 @@ from support.principals import principal
 from support.search_world import WordEmbedder, admin
 
 from factbook.domain.errors import SemanticUnavailable
-from factbook.domain.rendering import BLOCK_CLOSING, BLOCK_OPENING, SYSTEM_LINE
-from factbook.usecases.context import Intent, Turn, remember_turn
+from factbook.domain.retrieval.rendering import BLOCK_CLOSING, BLOCK_OPENING, SYSTEM_LINE
+from factbook.usecases.retrieval.context import Intent, Turn, remember_turn
 
 ADMIN = admin()
 SCOPE = {"projectId": "x", "participantId": "p1", "threadId": "t1"}

@@ -14,7 +14,7 @@ from support.gateway import ROOT, load_app
 from support.principals import House
 
 from factbook.api.app import App, Route
-from factbook.bootstrap import Services
+from factbook.wiring.services import Services
 from factbook_local.openapi import load_apps
 from factbook_search.sqlite_index import SqliteIndex
 

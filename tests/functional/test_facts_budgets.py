@@ -11,14 +11,14 @@ from support.principals import House
 from support.sdk_calls import KILOBYTE, Calls, index_entries, item_size, recorded
 
 from factbook.adapters.dynamodb.client import to_item
-from factbook.adapters.dynamodb.fact_items import head_item
+from factbook.adapters.facts.dynamodb_items import head_item
 from factbook.domain import times
-from factbook.domain.facts import FactChanges, Payload, open_fact
-from factbook.domain.principals import Actor, Principal
+from factbook.domain.access.principals import Actor, Principal
+from factbook.domain.facts.facts import FactChanges, Payload, open_fact
 from factbook.domain.scope import Scope
 from factbook.domain.strict_json import dump_json
-from factbook.ports import Head
-from factbook.usecases.policy import KnownPolicies
+from factbook.ports.facts.facts import Head
+from factbook.usecases.policy.policies import KnownPolicies
 
 FACTS = "/v1/memory/facts"
 NEW_YEAR = "2026-01-01T00:00:00.000Z"

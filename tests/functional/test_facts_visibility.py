@@ -28,13 +28,13 @@ from support.visibility import (
 )
 
 from factbook.domain import times
+from factbook.domain.access.principals import Principal
 from factbook.domain.errors import NotFound
-from factbook.domain.facts import FactChanges, Payload, close, open_fact
-from factbook.domain.principals import Principal
+from factbook.domain.facts.facts import FactChanges, Payload, close, open_fact
 from factbook.domain.scope import Scope
-from factbook.ports import Head
-from factbook.usecases import listing, reading
-from factbook.usecases.listing import NEWEST
+from factbook.ports.facts.facts import Head
+from factbook.usecases.facts import listing, reading
+from factbook.usecases.facts.listing import NEWEST
 from factbook_local.testing import Ready
 
 LARGE = "x" * 70_000

@@ -5,8 +5,8 @@ import pytest
 from moto import mock_aws
 from support import tables
 
-from factbook.bootstrap import Services
-from factbook.domain.principals import Principal
+from factbook.domain.access.principals import Principal
+from factbook.wiring.services import Services
 from factbook_local.cli import main
 
 

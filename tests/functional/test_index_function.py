@@ -10,10 +10,10 @@ from support.gateway import ROOT
 from support.principals import House
 
 from factbook.adapters.dynamodb.client import to_item
-from factbook.adapters.dynamodb.fact_items import head_item
+from factbook.adapters.facts.dynamodb_items import head_item
 from factbook.domain.errors import SearchUnavailable
-from factbook.search_bootstrap import SearchServices
-from factbook.search_ports import Refused
+from factbook.ports.retrieval.index import Refused
+from factbook.wiring.retrieval.services import SearchServices
 
 
 def _module():
@@ -70,7 +70,7 @@ def _record(head, *, name="MODIFY", image=None):
 
 def _found(wired, tenant, text):
     from factbook.domain.filters import AllOf
-    from factbook.search_ports import KeywordLeg
+    from factbook.ports.retrieval.index import KeywordLeg
 
     (hits,) = wired.index.search(tenant, [KeywordLeg(wired.tokenizer.query(text), AllOf(), 10)])
     return [hit.id for hit in hits]

@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 from support.search_world import WordEmbedder, World, admin
 
 from factbook.domain.errors import SearchUnavailable
-from factbook.domain.policy import Policy, TypePolicy
-from factbook.domain.searchable import index_version
-from factbook.embedding_ports import EmbeddingsUnavailable
-from factbook.search_ports import Refused
-from factbook.usecases import index_jobs, indexing
-from factbook.usecases.index_state import index_progress, index_state
+from factbook.domain.policy.policy import Policy, TypePolicy
+from factbook.domain.retrieval.searchable import index_version
+from factbook.ports.retrieval.embeddings import EmbeddingsUnavailable
+from factbook.ports.retrieval.index import Refused
+from factbook.usecases.retrieval import index_jobs, indexing
+from factbook.usecases.retrieval.index_state import index_progress, index_state
 from factbook_search.sqlite_index import SqliteIndex
 
 ADMIN = admin()

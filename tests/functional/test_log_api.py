@@ -10,7 +10,7 @@ from support.gateway import Gateway
 from support.logs import CHECKPOINT_APP, House
 from support.principals import issue, principal
 
-from factbook.domain.chain import text_hash
+from factbook.domain.log.chain import text_hash
 
 RUN = "/v1/memory/runs/r1/log"
 

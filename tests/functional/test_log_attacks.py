@@ -10,9 +10,9 @@ from support.emulators import Aws
 from support.logs import House
 
 from factbook.adapters.dynamodb.client import from_item, to_item
-from factbook.adapters.dynamodb.keys import key
+from factbook.adapters.dynamodb.key_parts import key
 from factbook.canonical import log_canonical
-from factbook.domain.chain import LogId, nonce_for, text_hash
+from factbook.domain.log.chain import LogId, nonce_for, text_hash
 
 LENGTH = 6
 Attack = Callable[["Intruder"], None]

@@ -12,7 +12,7 @@ from support.emulators import Aws
 from support.gateway import ROOT
 from support.log_writers import Plan, spoken
 
-from factbook.adapters.dynamodb.log import DynamoLog
+from factbook.adapters.log.dynamodb_log import DynamoLog
 from factbook.verify.chain import Chain
 
 SOURCES = [str(ROOT / folder) for folder in ("tests", "layers/factbook", "layers/search", "local")]

@@ -20,8 +20,8 @@ from support.permissions import Access, CallRecorder, grants_of
 from support.principals import issue, principal
 from support.tables import declared
 
-from factbook.bootstrap import Services
 from factbook.settings import Settings
+from factbook.wiring.services import Services
 
 FUNCTIONS = ("write", "read", "retrieve", "index", "checkpoint")
 FACTS = "/v1/memory/facts"

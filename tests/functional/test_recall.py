@@ -6,12 +6,12 @@ from support.principals import principal
 from support.search_world import WordEmbedder, admin
 
 from factbook.domain.errors import BadInput, StorageUnavailable
+from factbook.domain.log.sealing import key_name
 from factbook.domain.scope import Scope
-from factbook.domain.sealing import key_name
-from factbook.usecases import index_jobs
-from factbook.usecases.messages import drafts_of
-from factbook.usecases.recall import recall_messages
-from factbook.usecases.retrieve import Question
+from factbook.usecases.retrieval import index_jobs
+from factbook.usecases.retrieval.messages import drafts_of
+from factbook.usecases.retrieval.recall import recall_messages
+from factbook.usecases.retrieval.retrieve import Question
 
 ADMIN = admin()
 TALK = {"projectId": "x", "threadId": "talk"}

@@ -15,10 +15,17 @@ from opensearchpy import Urllib3HttpConnection
 from support.search_guard import WatchedClient
 from support.search_node import SearchNode
 
-from factbook.domain.documents import Put
 from factbook.domain.errors import SearchUnavailable
 from factbook.domain.filters import EVERYTHING, Equals, Filter, OneOf
-from factbook.search_ports import EmbeddingSpace, IndexMissing, KeywordLeg, LegFailure, SearchIndex, VectorLeg
+from factbook.domain.retrieval.documents import Put
+from factbook.ports.retrieval.index import (
+    EmbeddingSpace,
+    IndexMissing,
+    KeywordLeg,
+    LegFailure,
+    SearchIndex,
+    VectorLeg,
+)
 from factbook_search.opensearch_client import connect
 from factbook_search.opensearch_index import OpenSearchIndex
 from factbook_search.sqlite_index import SqliteIndex

@@ -1,6 +1,6 @@
 """How much of a tenant is stored: what a refused request must leave as it was."""
 
-from factbook.adapters.dynamodb.keys import part
+from factbook.adapters.dynamodb.key_parts import part
 from support.emulators import Aws
 
 

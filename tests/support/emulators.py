@@ -9,9 +9,9 @@ from typing import Any
 import boto3
 from botocore.config import Config
 
-from factbook.bootstrap import SDK, SIGNING, Services
-from factbook.ports import Clock
+from factbook.ports.facts.facts import Clock
 from factbook.settings import Settings
+from factbook.wiring.services import SDK, SIGNING, Services
 from factbook_local.dataplane.process import CREDENTIALS, DataPlaneProcess
 from support.tables import REGION, make_buckets, make_tables, settings
 

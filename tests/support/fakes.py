@@ -5,13 +5,13 @@ import threading
 from collections.abc import Sequence
 from dataclasses import replace
 
-from factbook.adapters.dynamodb.keys import part, shard_of
-from factbook.bootstrap import Services
+from factbook.adapters.dynamodb.key_parts import part, shard_of
 from factbook.domain import times
-from factbook.domain.facts import Fact
-from factbook.domain.policy import Policy
-from factbook.ports import Clock, Head, Memory, Row, Token
+from factbook.domain.facts.facts import Fact
+from factbook.domain.policy.policy import Policy
+from factbook.ports.facts.facts import Clock, Head, Memory, Row, Token
 from factbook.settings import Settings
+from factbook.wiring.services import Services
 
 LISTING_SHARDS, ADMIN_SHARDS = 4, 8
 _Partition = tuple[str, str | None, int, bool]

@@ -17,9 +17,9 @@ from botocore.retries import quota, standard
 from moto.backends import get_backend
 from moto.core import DEFAULT_ACCOUNT_ID
 
-from factbook.adapters.dynamodb.policies import DynamoPolicies
-from factbook.bootstrap import Services
-from factbook.usecases.policy import TRUST_SECONDS, KnownPolicies
+from factbook.adapters.policy.dynamodb_policies import DynamoPolicies
+from factbook.usecases.policy.policies import TRUST_SECONDS, KnownPolicies
+from factbook.wiring.services import Services
 from support import emulators
 from support.emulators import Aws
 from support.faults import WORDS_OF_THE_STORE, Fault, Killed, Wire

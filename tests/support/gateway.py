@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import unquote, urlencode
 
 from factbook.api.app import App
-from factbook.bootstrap import Services
+from factbook.wiring.services import Services
 
 ROOT = Path(__file__).parents[2]
 

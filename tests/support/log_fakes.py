@@ -5,10 +5,10 @@ import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from factbook.domain.merkle import Edge
-from factbook.domain.runs import Leaf
-from factbook.domain.sealing import KeyName
-from factbook.log_ports import (
+from factbook.domain.log.merkle import Edge
+from factbook.domain.log.runs import Leaf
+from factbook.domain.log.sealing import KeyName
+from factbook.ports.log.log import (
     DirtyRun,
     Forged,
     Growth,

@@ -12,13 +12,13 @@ from typing import Any
 
 import boto3
 
-from factbook.adapters.dynamodb.log import DynamoLog
-from factbook.bootstrap import SDK
-from factbook.domain.principals import Actor, Principal
-from factbook.log_bootstrap import LogServices
-from factbook.log_ports import StoredEntry
+from factbook.adapters.log.dynamodb_log import DynamoLog
+from factbook.domain.access.principals import Actor, Principal
+from factbook.ports.log.log import StoredEntry
 from factbook.settings import Settings
-from factbook.usecases.log import Log, Request, append_entries
+from factbook.usecases.log.appending import Log, Request, append_entries
+from factbook.wiring.log.services import LogServices
+from factbook.wiring.services import SDK
 
 
 @dataclass(frozen=True)

@@ -8,12 +8,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from factbook.adapters.dynamodb.keys import key
-from factbook.bootstrap import Services
-from factbook.log_bootstrap import LogServices
-from factbook.ports import Json
+from factbook.adapters.dynamodb.key_parts import key
+from factbook.ports.facts.facts import Json
 from factbook.verify.judges import Verdict, audit, verify_run
 from factbook.verify.notes import VerifierKey, read_key
+from factbook.wiring.log.services import LogServices
+from factbook.wiring.services import Services
 from factbook_local.log_client import ApiError
 from factbook_local.log_export import Export
 from factbook_local.signer import ensure_signing_key

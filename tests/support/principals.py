@@ -5,10 +5,10 @@ import uuid
 from dataclasses import dataclass
 from typing import Any
 
-from factbook.api.auth import secret_digest, token_text
-from factbook.bootstrap import Services
-from factbook.domain.principals import Actor, ActorKind, Principal
-from factbook.ports import Token
+from factbook.api.access.authentication import secret_digest, token_text
+from factbook.domain.access.principals import Actor, ActorKind, Principal
+from factbook.ports.facts.facts import Token
+from factbook.wiring.services import Services
 from support.gateway import Gateway
 
 

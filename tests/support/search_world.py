@@ -7,27 +7,28 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from factbook.adapters.aes_gcm import AesGcm
-from factbook.domain.entries import LogEntry
-from factbook.domain.policy import Policy
-from factbook.domain.principals import Principal
-from factbook.domain.runs import later_micros
+from factbook.adapters.log.aes_gcm import AesGcm
+from factbook.domain.access.principals import Principal
+from factbook.domain.log.entries import LogEntry
+from factbook.domain.log.runs import later_micros
+from factbook.domain.policy.policy import Policy
+from factbook.domain.retrieval.searchable import content_words
 from factbook.domain.scope import Scope
-from factbook.domain.searchable import content_words
-from factbook.embedding_ports import EmbeddingFailure, EmbeddingsUnavailable, Vector
-from factbook.index_ports import EntryPage, HeadPage, IndexJob, Troubled
-from factbook.log_ports import StoredEntry
-from factbook.ports import Head, Memory, Operation
-from factbook.search_ports import EmbeddingSpace, SearchIndex
-from factbook.usecases import facts, index_jobs, indexing, retrieve
-from factbook.usecases.embedding_spaces import Spaces
-from factbook.usecases.index_jobs import Jobs
-from factbook.usecases.indexing import Indexing
-from factbook.usecases.log import Log, Request, append_entries
-from factbook.usecases.messages import Conversations, index_messages
-from factbook.usecases.recall import Recall, recall_messages
-from factbook.usecases.sealing import Vault
-from factbook.usecases.searching import Engine
+from factbook.ports.facts.facts import Head, Memory, Operation
+from factbook.ports.log.log import StoredEntry
+from factbook.ports.retrieval.embeddings import EmbeddingFailure, EmbeddingsUnavailable, Vector
+from factbook.ports.retrieval.index import EmbeddingSpace, SearchIndex
+from factbook.ports.retrieval.indexing import EntryPage, HeadPage, IndexJob, Troubled
+from factbook.usecases.facts import changes as facts
+from factbook.usecases.log.appending import Log, Request, append_entries
+from factbook.usecases.log.sealing import Vault
+from factbook.usecases.retrieval import index_jobs, indexing, retrieve
+from factbook.usecases.retrieval.embedding_spaces import Spaces
+from factbook.usecases.retrieval.index_jobs import Jobs
+from factbook.usecases.retrieval.indexing import Indexing
+from factbook.usecases.retrieval.messages import Conversations, index_messages
+from factbook.usecases.retrieval.recall import Recall, recall_messages
+from factbook.usecases.retrieval.searching import Engine
 from factbook_search.english import english_tokenizer
 from support.fakes import FakeBlobs, FakeClock, FakeFacts
 from support.log_fakes import FakeKeys, FakeLog, FakeWrapper
@@ -238,7 +239,7 @@ class World:
         self, who: Principal, content: Any, fact_type: str = "acme.note", *, deliver: bool = True, **said: Any
     ) -> Head:
         """A new fact; `said` are fields of a write, `scope` the scope's."""
-        from factbook.api.models import ScopeRequest, WriteFact
+        from factbook.api.facts.models import ScopeRequest, WriteFact
 
         scope = ScopeRequest.model_validate(said.pop("scope", {})).resolve(who)
         body = WriteFact.model_validate({"type": fact_type, "content": content, **said})
@@ -251,7 +252,7 @@ class World:
     def supersede(
         self, head: Head, who: Principal, content: Any, *, deliver: bool = True, **said: Any
     ) -> Head:
-        from factbook.api.models import SupersedeFact
+        from factbook.api.facts.models import SupersedeFact
 
         body = SupersedeFact.model_validate({"content": content, **said})
         facts.supersede_fact(self.memory, who, self.operation(), head.fact.id, body, body.sent())

@@ -7,10 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.access_model import Grants, Json, grants, may_read, may_write, palettes, scopes
 
-from factbook.domain.access import can_read, can_see, can_write, listing_plan, visibility
-from factbook.domain.facts import Attribution, Fact
+from factbook.domain.access.principals import Actor, Principal
+from factbook.domain.access.rules import can_read, can_see, can_write, listing_plan, visibility
+from factbook.domain.facts.facts import Attribution, Fact
 from factbook.domain.filters import Fields, evaluate
-from factbook.domain.principals import Actor, Principal
 from factbook.domain.scope import Scope
 
 EXAMPLES, SCOPES_EACH = 250, 40

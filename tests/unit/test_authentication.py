@@ -4,11 +4,11 @@ import pytest
 from support.fakes import FakeAccess, FakeClock
 from support.principals import issue, principal
 
-from factbook.api.auth import TRUST_SECONDS, Authenticator
-from factbook.bootstrap import Services
+from factbook.api.access.authentication import TRUST_SECONDS, Authenticator
 from factbook.domain.errors import AuthExpired, AuthMissing, AuthRevoked, FactbookError
-from factbook.ports import Token
+from factbook.ports.facts.facts import Token
 from factbook.settings import Settings
+from factbook.wiring.services import Services
 
 ANN = principal("t", "ann", reads=["p"])
 

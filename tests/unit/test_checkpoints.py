@@ -11,21 +11,21 @@ from support.logs import StandingClock
 from support.principals import principal
 from support.struck import Blow, Blows, Death, Struck
 
-from factbook.adapters.aes_gcm import AesGcm
+from factbook.adapters.log.aes_gcm import AesGcm
 from factbook.domain.errors import StorageUnavailable
-from factbook.domain.merkle import Edge, leaf_hash
-from factbook.domain.notes import NoteKey
+from factbook.domain.log.merkle import Edge, leaf_hash
+from factbook.domain.log.notes import NoteKey
 from factbook.domain.scope import Scope
-from factbook.log_ports import DirtyRun
-from factbook.usecases.checkpoints import (
+from factbook.ports.log.log import DirtyRun
+from factbook.usecases.log.appending import Log, Request, append_entries
+from factbook.usecases.log.checkpoints import (
     Checkpointing,
     CheckpointRefused,
     checkpoint_all,
     checkpoint_tenant,
     mark_runs,
 )
-from factbook.usecases.log import Log, Request, append_entries
-from factbook.usecases.sealing import Vault
+from factbook.usecases.log.sealing import Vault
 from factbook.verify.notes import open_checkpoint, read_key
 from factbook.verify.tree import GrowingRoot
 

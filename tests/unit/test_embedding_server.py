@@ -1,7 +1,7 @@
 import pytest
 
-from factbook.adapters.embeddings import EmbeddingSettings, OpenAICompatibleEmbedder
-from factbook.embedding_ports import EmbeddingFailure
+from factbook.adapters.retrieval.openai_embeddings import EmbeddingSettings, OpenAICompatibleEmbedder
+from factbook.ports.retrieval.embeddings import EmbeddingFailure
 from factbook_local.embedder import DIMENSIONS, MODEL, EmbeddingServer
 
 

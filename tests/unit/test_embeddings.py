@@ -9,12 +9,12 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from factbook.adapters.embeddings import (
+from factbook.adapters.retrieval.openai_embeddings import (
     MAX_TEXTS,
     EmbeddingSettings,
     OpenAICompatibleEmbedder,
 )
-from factbook.embedding_ports import EmbeddingFailure, EmbeddingsUnavailable
+from factbook.ports.retrieval.embeddings import EmbeddingFailure, EmbeddingsUnavailable
 
 KEY = "sk-very-secret"
 

@@ -11,6 +11,7 @@ from support.fakes import FakeClock, fake_memory
 from support.principals import principal
 
 from factbook.domain import times
+from factbook.domain.access.principals import Principal
 from factbook.domain.errors import (
     FactChanged,
     FactNotFound,
@@ -19,13 +20,13 @@ from factbook.domain.errors import (
     ScopeInvalid,
     ValidationFailed,
 )
-from factbook.domain.facts import Fact, FactChanges, KeepLimits, Retention, Subject
-from factbook.domain.policy import Policy, TypePolicy
-from factbook.domain.principals import Principal
+from factbook.domain.facts.facts import Fact, FactChanges, KeepLimits, Retention, Subject
+from factbook.domain.policy.policy import Policy, TypePolicy
 from factbook.domain.scope import Scope
-from factbook.ports import Operation
-from factbook.usecases import facts, reading
-from factbook.usecases.payloads import Content
+from factbook.ports.facts.facts import Operation
+from factbook.usecases.facts import changes as facts
+from factbook.usecases.facts import reading
+from factbook.usecases.facts.payloads import Content
 
 START = "2026-01-01T00:00:00.000Z"
 ADMIN = principal("t", "ann", admin=True)

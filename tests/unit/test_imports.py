@@ -21,23 +21,19 @@ ARROWS: dict[str, tuple[set[str], set[str]]] = {
     "usecases": ({"domain", "ports", "canonical", "verify"}, set()),
     "adapters": ({"domain", "ports", "canonical"}, {"boto3", "botocore", "cryptography", "urllib3"}),
     "api": ({"domain", "ports", "usecases", "settings"}, {"pydantic", "aws_lambda_powertools"}),
-    "bootstrap": (
+    "wiring": (
         {"domain", "ports", "usecases", "adapters", "api", "settings"},
         {"boto3", "botocore", "aws_lambda_powertools"},
     ),
     "verify": (set(), {"cryptography"}),
 }
 # The API is handed the services, and asks the composition root for them when a function starts; it wires nothing.
-FROM_THE_ROOT = {"factbook.bootstrap.Services", "factbook.bootstrap.services"}
+FROM_THE_ROOT = {"factbook.wiring.services.Services", "factbook.wiring.services.services"}
 
 
 def layer_of(module: str) -> str:
-    """The layer of a module named from the package's root: `ports` and `bootstrap` each have several modules."""
-    first = module.split(".")[0]
-    for name in ("ports", "bootstrap"):
-        if first == name or first.endswith(f"_{name}"):
-            return name
-    return first
+    """The layer of a module named from the package's root."""
+    return module.split(".")[0]
 
 
 def imports_of(path: Path) -> Iterator[str]:
@@ -68,7 +64,7 @@ def test_a_module_imports_only_what_its_layer_may(path: Path) -> None:
             asks_root = layer == "api" and imported in FROM_THE_ROOT
             assert wanted in {layer, "SCHEMA_VERSION", *inner} or asks_root, imported
         elif first == "factbook_search":
-            assert layer == "bootstrap", imported
+            assert layer == "wiring", imported
         else:
             assert first in STANDARD or first in outer, imported
 

@@ -4,9 +4,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.access_model import NAMES
 
-from factbook.adapters.dynamodb.fact_items import listing_partition
-from factbook.adapters.dynamodb.keys import MAX_PART_BYTES, key, part, shard_of
-from factbook.domain.ids import fact_id_for
+from factbook.adapters.dynamodb.key_parts import MAX_PART_BYTES, key, part, shard_of
+from factbook.adapters.facts.dynamodb_items import listing_partition
+from factbook.domain.facts.ids import fact_id_for
 
 ids = (
     st.sampled_from(NAMES)

@@ -10,12 +10,12 @@ from support.access_model import Grants, Json, grants, may_read, palettes, scope
 from support.fakes import FakeClock, FakeFacts, fake_memory
 
 from factbook.domain import times
-from factbook.domain.facts import Fact, FactChanges, Payload, close, open_fact, supersede
-from factbook.domain.principals import Actor, Principal
+from factbook.domain.access.principals import Actor, Principal
+from factbook.domain.facts.facts import Fact, FactChanges, Payload, close, open_fact, supersede
 from factbook.domain.scope import Scope
-from factbook.ports import Head, Row
-from factbook.usecases import listing
-from factbook.usecases.listing import NEWEST, Query, list_facts
+from factbook.ports.facts.facts import Head, Row
+from factbook.usecases.facts import listing
+from factbook.usecases.facts.listing import NEWEST, Query, list_facts
 
 START = "2026-01-01T00:00:00.000Z"
 WRITER = Principal("t", Actor(kind="user", id="writer"), admin=True)

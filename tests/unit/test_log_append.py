@@ -12,8 +12,8 @@ from support.logs import StandingClock
 from support.principals import principal
 from support.struck import Blow, Blows, Death, Struck
 
-from factbook.adapters.aes_gcm import AesGcm
-from factbook.domain.entries import MAX_PAYLOAD_BYTES, LogEntry
+from factbook.adapters.log.aes_gcm import AesGcm
+from factbook.domain.access.principals import Principal
 from factbook.domain.errors import (
     BadInput,
     IdempotencyMismatch,
@@ -25,13 +25,13 @@ from factbook.domain.errors import (
     StorageUnavailable,
     Throttled,
 )
-from factbook.domain.principals import Principal
+from factbook.domain.log.entries import MAX_PAYLOAD_BYTES, LogEntry
 from factbook.domain.scope import Scope
-from factbook.log_ports import StoredEntry
-from factbook.ports import Contended
-from factbook.usecases.log import Log, Request, append_entries
-from factbook.usecases.log_entries import open_entry
-from factbook.usecases.sealing import Vault
+from factbook.ports.facts.facts import Contended
+from factbook.ports.log.log import StoredEntry
+from factbook.usecases.log.appending import Log, Request, append_entries
+from factbook.usecases.log.entries import open_entry
+from factbook.usecases.log.sealing import Vault
 from factbook.verify.chain import Chain
 
 TENANT = "acme"

@@ -9,14 +9,14 @@ from support.log_fakes import FakeKeys, FakeLog, FakeWrapper
 from support.logs import StandingClock
 from support.principals import principal
 
-from factbook.adapters.aes_gcm import AesGcm
+from factbook.adapters.log.aes_gcm import AesGcm
 from factbook.canonical import log_canonical
-from factbook.domain.chain import LogId, nonce_for, read_log_id, text_hash
-from factbook.domain.runs import later_micros
+from factbook.domain.log.chain import LogId, nonce_for, read_log_id, text_hash
+from factbook.domain.log.runs import later_micros
 from factbook.domain.scope import Scope
-from factbook.log_ports import StoredEntry
-from factbook.usecases.log import Log, Request, append_entries
-from factbook.usecases.sealing import Vault
+from factbook.ports.log.log import StoredEntry
+from factbook.usecases.log.appending import Log, Request, append_entries
+from factbook.usecases.log.sealing import Vault
 from factbook.verify.chain import Chain
 from factbook.verify.findings import Tampered, Unsupported
 from factbook.verify.lines import read_entry

@@ -9,18 +9,18 @@ from support.log_fakes import FakeKeys, FakeLog, FakeWrapper
 from support.logs import Elapsed, StandingClock
 from support.principals import principal
 
-from factbook.adapters.aes_gcm import AesGcm
+from factbook.adapters.log.aes_gcm import AesGcm
 from factbook.canonical import log_canonical
-from factbook.domain.chain import text_hash
-from factbook.domain.entries import LogEntry
 from factbook.domain.errors import LogChanged
-from factbook.domain.runs import Leaf, new_salt
+from factbook.domain.log.chain import text_hash
+from factbook.domain.log.entries import LogEntry
+from factbook.domain.log.runs import Leaf, new_salt
+from factbook.domain.log.sealing import KeyName, key_name
 from factbook.domain.scope import Scope
-from factbook.domain.sealing import KeyName, key_name
-from factbook.log_ports import StoredEntry
-from factbook.usecases.log import Log, Request, append_entries
-from factbook.usecases.log_entries import open_entry
-from factbook.usecases.sealing import CACHE_SECONDS, Vault
+from factbook.ports.log.log import StoredEntry
+from factbook.usecases.log.appending import Log, Request, append_entries
+from factbook.usecases.log.entries import open_entry
+from factbook.usecases.log.sealing import CACHE_SECONDS, Vault
 from factbook.verify.chain import Chain
 
 TENANT = "acme"

@@ -10,10 +10,10 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from factbook.canonical import log_canonical
-from factbook.domain import merkle
-from factbook.domain.chain import text_hash
 from factbook.domain.errors import BadInput
-from factbook.domain.notes import NoteKey, checkpoint_text
+from factbook.domain.log import merkle
+from factbook.domain.log.chain import text_hash
+from factbook.domain.log.notes import NoteKey, checkpoint_text
 from factbook.domain.strict_json import parse_json
 from factbook.verify import notes, tree
 

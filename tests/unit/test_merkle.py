@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.log_fakes import FakeTree
 
-from factbook.domain import merkle
-from factbook.domain.merkle import Edge
-from factbook.domain.runs import Leaf
-from factbook.log_ports import Growth
-from factbook.usecases.stored_tree import stored_nodes
+from factbook.domain.log import merkle
+from factbook.domain.log.merkle import Edge
+from factbook.domain.log.runs import Leaf
+from factbook.ports.log.log import Growth
+from factbook.usecases.log.stored_tree import stored_nodes
 from factbook.verify import tree
 
 SALT = "00" * 16

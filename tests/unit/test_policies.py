@@ -5,10 +5,10 @@ from dataclasses import dataclass
 import pytest
 from support.search_world import FakePolicies
 
-from factbook.domain.facts import KeepLimits
-from factbook.domain.policy import Policy
+from factbook.domain.facts.facts import KeepLimits
+from factbook.domain.policy.policy import Policy
 from factbook.domain.remembered import MOST
-from factbook.usecases.policy import TRUST_SECONDS, KnownPolicies
+from factbook.usecases.policy.policies import TRUST_SECONDS, KnownPolicies
 
 KEPT = Policy(retention=KeepLimits(keep_days=3))
 

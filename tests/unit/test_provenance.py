@@ -4,14 +4,14 @@ from support.fakes import FakeClock, fake_memory
 from support.log_fakes import FakeKeys, FakeLog, FakeWrapper
 from support.principals import principal
 
-from factbook.adapters.aes_gcm import AesGcm
-from factbook.domain.facts import FactChanges
+from factbook.adapters.log.aes_gcm import AesGcm
+from factbook.domain.facts.facts import FactChanges
 from factbook.domain.scope import Scope
-from factbook.ports import Operation
-from factbook.usecases import facts
-from factbook.usecases.payloads import Content
-from factbook.usecases.provenance import MAX_NODES, trace_provenance
-from factbook.usecases.sealing import Vault
+from factbook.ports.facts.facts import Operation
+from factbook.usecases.facts import changes as facts
+from factbook.usecases.facts.payloads import Content
+from factbook.usecases.log.sealing import Vault
+from factbook.usecases.provenance.tracing import MAX_NODES, trace_provenance
 
 ADMIN = principal("t", "ann", admin=True)
 

@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from factbook.domain.ranking import fuse, fuse_keyword_and_meaning
+from factbook.domain.retrieval.ranking import fuse, fuse_keyword_and_meaning
 
 LEG = st.lists(st.sampled_from("abcdefghij"), unique=True).map(lambda ids: [(key, 1.0) for key in ids])
 

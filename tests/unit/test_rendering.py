@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from factbook.domain.rendering import (
+from factbook.domain.retrieval.rendering import (
     BLOCK_CLOSING,
     BLOCK_OPENING,
     POLICY_HEADING,

@@ -2,7 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from factbook.domain.documents import (
+from factbook.domain.filters import AllOf, AnyOf, Equals, Missing, Not, OneOf, Range, evaluate
+from factbook.domain.retrieval.documents import (
     CHUNK,
     OVERLAP,
     Chunk,
@@ -14,8 +15,7 @@ from factbook.domain.documents import (
     document_id,
     vector_problem,
 )
-from factbook.domain.filters import AllOf, AnyOf, Equals, Missing, Not, OneOf, Range, evaluate
-from factbook.domain.tokens import Tokenizer
+from factbook.domain.retrieval.tokenizer import Tokenizer
 
 PLAIN = Tokenizer(stem=lambda word: word, stop_words=frozenset())
 PARTS = st.text(max_size=300) | st.sampled_from(

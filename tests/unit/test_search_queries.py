@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from support.search_guard import unguarded
 
 from factbook.domain.filters import EVERYTHING, NOTHING, AnyOf, Equals, Filter, Not
-from factbook.search_ports import KeywordLeg, Leg, VectorLeg
+from factbook.ports.retrieval.index import KeywordLeg, Leg, VectorLeg
 from factbook_search.opensearch_client import connect
 from factbook_search.opensearch_queries import leg_body
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from factbook.domain.tokens import MAX_QUERY_TERMS, MAX_TOKEN, PIECE, Tokenizer, text_of
+from factbook.domain.retrieval.tokenizer import MAX_QUERY_TERMS, MAX_TOKEN, PIECE, Tokenizer, text_of
 from factbook_search.english import english_tokenizer
 
 PLAIN = Tokenizer(stem=lambda word: word, stop_words=frozenset({"the", "to", "be", "or", "not", "don't"}))

@@ -8,8 +8,8 @@ from typing import Any
 
 import rfc8785
 
-from .domain.errors import BadInput
-from .domain.strict_json import check_depth
+from factbook.domain.errors import BadInput
+from factbook.domain.strict_json import check_depth
 
 SAFE_INTEGER = 2**53
 PLAIN_FLOATS_END = 1e21

@@ -5,7 +5,7 @@ from functools import lru_cache
 from snowballstemmer import stemmer
 from stopwords import get_stopwords
 
-from factbook.domain.tokens import Tokenizer
+from factbook.domain.retrieval.tokenizer import Tokenizer
 
 STEMS_KEPT = 65_536
 

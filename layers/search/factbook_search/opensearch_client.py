@@ -8,7 +8,7 @@ from opensearchpy import OpenSearch, Urllib3AWSV4SignerAuth, Urllib3HttpConnecti
 from opensearchpy.exceptions import NotFoundError, TransportError
 
 from factbook.domain.errors import SearchUnavailable
-from factbook.search_ports import IndexMissing
+from factbook.ports.retrieval.index import IndexMissing
 
 UNAVAILABLE = "The search index is not available. Try again."
 MISSING = "There is no search index. Rebuild it."

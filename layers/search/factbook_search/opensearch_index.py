@@ -13,9 +13,9 @@ from typing import Any
 
 from opensearchpy import OpenSearch
 
-from factbook.domain.documents import Change, check_filter
 from factbook.domain.errors import SearchUnavailable
-from factbook.search_ports import (
+from factbook.domain.retrieval.documents import Change, check_filter
+from factbook.ports.retrieval.index import (
     EmbeddingSpace,
     Entry,
     EntryPage,

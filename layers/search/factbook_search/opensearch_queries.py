@@ -6,9 +6,9 @@ tenant, and the k-NN leg carries that filter inside, so that it narrows the neig
 
 from typing import Any, Literal
 
-from factbook.domain.documents import KEYWORD_FIELDS, NUMBER_FIELDS
 from factbook.domain.filters import AllOf, AnyOf, Equals, Filter, Missing, Not, OneOf, Range
-from factbook.search_ports import EmbeddingSpace, KeywordLeg, Leg, VectorLeg
+from factbook.domain.retrieval.documents import KEYWORD_FIELDS, NUMBER_FIELDS
+from factbook.ports.retrieval.index import EmbeddingSpace, KeywordLeg, Leg, VectorLeg
 
 Engine = Literal["lucene", "faiss"]
 Body = dict[str, Any]

@@ -13,9 +13,9 @@ from typing import Any, Literal
 
 from opensearchpy import OpenSearch
 
-from factbook.domain.documents import Change, Put, Tombstone, change_problem, document_id
 from factbook.domain.filters import values_of
-from factbook.search_ports import IndexMissing, Refused
+from factbook.domain.retrieval.documents import Change, Put, Tombstone, change_problem, document_id
+from factbook.ports.retrieval.index import IndexMissing, Refused
 
 from .opensearch_client import MISSING, RETRYABLE, outages
 

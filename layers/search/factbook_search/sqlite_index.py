@@ -18,7 +18,9 @@ from typing import Any, NamedTuple
 import apsw
 import sqlite_vec
 
-from factbook.domain.documents import (
+from factbook.domain.errors import SearchUnavailable
+from factbook.domain.filters import AllOf, Equals, Filter, values_of
+from factbook.domain.retrieval.documents import (
     KEYWORD_FIELDS,
     NUMBER_FIELDS,
     Change,
@@ -28,9 +30,7 @@ from factbook.domain.documents import (
     check_filter,
     vector_problem,
 )
-from factbook.domain.errors import SearchUnavailable
-from factbook.domain.filters import AllOf, Equals, Filter, values_of
-from factbook.search_ports import (
+from factbook.ports.retrieval.index import (
     EmbeddingSpace,
     Entry,
     EntryPage,

@@ -5,7 +5,7 @@ formula and statistics as the server's index, and no query language is involved.
 but `_` (`domain.tokens`): this tokenizer setting splits at the spaces alone.
 """
 
-from factbook.domain.documents import KEYWORD_FIELDS, NUMBER_FIELDS
+from factbook.domain.retrieval.documents import KEYWORD_FIELDS, NUMBER_FIELDS
 
 REGISTRY = """
 CREATE TABLE IF NOT EXISTS indexes(

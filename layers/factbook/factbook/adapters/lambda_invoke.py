@@ -6,8 +6,8 @@ from typing import Any
 from botocore.exceptions import ClientError, HTTPClientError
 from botocore.exceptions import ConnectionError as BotoConnectionError
 
-from ..domain.errors import StorageUnavailable, Throttled
-from ..ports import Json
+from factbook.domain.errors import StorageUnavailable, Throttled
+from factbook.ports.facts.facts import Json
 
 
 class LambdaFunction:

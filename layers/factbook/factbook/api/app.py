@@ -10,15 +10,15 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
-from ..bootstrap import Services, services
-from ..domain.errors import FactbookError, NotFound, StorageUnavailable, Throttled
-from ..domain.principals import Actor, Principal
-from ..domain.strict_json import dump_json
-from ..ports import Json, Operation
-from . import telemetry
-from .errors import status_of
-from .operations import identify
-from .requests import Request, read_body, read_query, read_request, refuse_extras
+from factbook.api import telemetry
+from factbook.api.errors import status_of
+from factbook.api.operations import identify
+from factbook.api.requests import Request, read_body, read_query, read_request, refuse_extras
+from factbook.domain.access.principals import Actor, Principal
+from factbook.domain.errors import FactbookError, NotFound, StorageUnavailable, Throttled
+from factbook.domain.strict_json import dump_json
+from factbook.ports.facts.facts import Json, Operation
+from factbook.wiring.services import Services, services
 
 UNFORESEEN = "Something failed on our side. Retry; if it stays, report the request id."
 _NOBODY = Principal("", Actor(kind="service", id="anonymous"))

@@ -6,10 +6,10 @@ import hashlib
 import hmac
 from collections.abc import Callable
 
-from ..domain.errors import BadInput
-from ..domain.principals import Principal
-from ..domain.strict_json import dump_json, parse_json
-from ..ports import Json
+from factbook.domain.access.principals import Principal
+from factbook.domain.errors import BadInput
+from factbook.domain.strict_json import dump_json, parse_json
+from factbook.ports.facts.facts import Json
 
 _MAC_BYTES = 16
 

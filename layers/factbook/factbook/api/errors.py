@@ -1,6 +1,6 @@
 """The one table from exceptions to statuses."""
 
-from ..domain import errors as e
+from factbook.domain import errors as e
 
 STATUSES: dict[type[e.FactbookError], int] = {
     e.BadInput: 400,

@@ -3,11 +3,11 @@
 import hashlib
 import secrets
 
-from ..domain.errors import BadInput
-from ..domain.principals import Principal
-from ..domain.strict_json import dump_json
-from ..ports import Operation
-from .requests import Request
+from factbook.api.requests import Request
+from factbook.domain.access.principals import Principal
+from factbook.domain.errors import BadInput
+from factbook.domain.strict_json import dump_json
+from factbook.ports.facts.facts import Operation
 
 MAX_KEY_LENGTH = 255
 

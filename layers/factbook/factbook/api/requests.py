@@ -10,9 +10,9 @@ from urllib.parse import parse_qsl, unquote
 
 from pydantic import BaseModel, ValidationError
 
-from ..domain.errors import BadInput, NotFound, RequestTooLarge, UnknownField, ValidationFailed
-from ..domain.scope import PATH_ID
-from ..domain.strict_json import parse_json
+from factbook.domain.errors import BadInput, NotFound, RequestTooLarge, UnknownField, ValidationFailed
+from factbook.domain.scope import PATH_ID
+from factbook.domain.strict_json import parse_json
 
 MAX_BODY_BYTES = 4 * 1024 * 1024
 MAX_ISSUES = 20

@@ -15,8 +15,8 @@ from typing import Any
 from aws_lambda_powertools import Logger
 from aws_lambda_powertools.metrics import EphemeralMetrics, MetricUnit
 
-from ..domain.errors import FactbookError
-from ..domain.principals import Principal
+from factbook.domain.access.principals import Principal
+from factbook.domain.errors import FactbookError
 
 SERVICE, NAMESPACE = "factbook", "Factbook"
 FRAMES_LOGGED = 6

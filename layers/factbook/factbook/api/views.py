@@ -1,7 +1,7 @@
 """Answers: records as the API shows them."""
 
-from ..ports import Json, Token
-from ..settings import Settings
+from factbook.ports.facts.facts import Json, Token
+from factbook.settings import Settings
 
 
 def page_json(data: list[Json], cursor: str | None) -> Json:

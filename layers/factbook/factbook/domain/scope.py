@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, StringConstraints
 from pydantic.alias_generators import to_camel
 
-from .errors import ScopeInvalid
+from factbook.domain.errors import ScopeInvalid
 
 Id = Annotated[str, StringConstraints(min_length=1, max_length=256)]
 CauseId = Annotated[str, StringConstraints(min_length=1, max_length=512)]

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from .errors import BadInput
+from factbook.domain.errors import BadInput
 
 MAX_DEPTH = 32
 

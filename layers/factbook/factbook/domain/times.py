@@ -3,7 +3,7 @@
 import re
 from datetime import UTC, datetime, timedelta
 
-from .errors import BadInput
+from factbook.domain.errors import BadInput
 
 _INSTANT = re.compile(
     r"(\d{4}-\d{2}-\d{2})[Tt ](\d{2}:\d{2}:\d{2})(?:\.(\d{1,9}))?([Zz]|[+-]\d{2}:\d{2})", re.ASCII

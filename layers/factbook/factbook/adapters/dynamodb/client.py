@@ -10,8 +10,8 @@ from botocore.exceptions import (
     ConnectionError as BotoConnectionError,
 )
 
-from ...domain.errors import StorageUnavailable, Throttled
-from ...ports import Contended
+from factbook.domain.errors import StorageUnavailable, Throttled
+from factbook.ports.facts.facts import Contended
 
 Item = dict[str, Any]
 

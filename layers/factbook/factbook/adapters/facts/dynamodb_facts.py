@@ -1,0 +1,179 @@
+"""The fact store on DynamoDB. Each method states its calls; docs/architecture.md has the budgets."""
+
+import random
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from factbook.adapters.dynamodb.client import ConditionFailed, Item, from_item, store_errors, to_item
+from factbook.adapters.facts.dynamodb_items import (
+    ADMIN_SHARDS,
+    HEAD,
+    LISTING_SHARDS,
+    fact_key,
+    head_item,
+    listing_partition,
+    read_fact,
+    read_head,
+    read_row,
+    revision_item,
+    revision_sort,
+)
+from factbook.domain.errors import Throttled
+from factbook.domain.facts.facts import Fact
+from factbook.ports.facts.facts import Contended, Head, Row
+
+BATCH_ATTEMPTS = 6
+
+
+class DynamoFacts:
+    """FactStore over one table; `client` is a boto3 DynamoDB client."""
+
+    def __init__(self, client: Any, table: str) -> None:
+        self._client = client
+        self._table = table
+
+    def head(self, tenant: str, fact_id: str) -> Head | None:
+        item = self._get(tenant, fact_id, HEAD)
+        return read_head(item) if item else None
+
+    def revision(self, tenant: str, fact_id: str, version: int) -> Fact | None:
+        item = self._get(tenant, fact_id, revision_sort(version))
+        return read_fact(item) if item else None
+
+    def head_with_revision(self, tenant: str, fact_id: str, version: int) -> tuple[Head | None, Fact | None]:
+        keys = [_key(tenant, fact_id, HEAD), _key(tenant, fact_id, revision_sort(version))]
+        found = {item["sk"]: item for item in self._batch_get(keys)}
+        head, revision = found.get(HEAD), found.get(revision_sort(version))
+        return (read_head(head) if head else None), (read_fact(revision) if revision else None)
+
+    def heads(self, tenant: str, fact_ids: Sequence[str]) -> dict[str, Head]:
+        items = self._batch_get([_key(tenant, fact_id, HEAD) for fact_id in fact_ids])
+        heads = [read_head(item) for item in items]
+        return {head.fact.id: head for head in heads}
+
+    def revisions(self, tenant: str, fact_id: str, below: int, budget: int) -> tuple[list[Fact], bool]:
+        found: list[Fact] = []
+        start: Item | None = None
+        while below > 1:
+            page = self._query(
+                KeyConditionExpression="pk = :pk AND sk BETWEEN :first AND :last",
+                ExpressionAttributeValues=to_item(
+                    {
+                        ":pk": fact_key(tenant, fact_id),
+                        ":first": revision_sort(1),
+                        ":last": revision_sort(below - 1),
+                    }
+                ),
+                ScanIndexForward=False,
+                ConsistentRead=True,
+                **({"ExclusiveStartKey": start} if start else {}),
+            )
+            for item in page["Items"]:
+                fact = read_fact(from_item(item))
+                budget -= fact.inline_bytes
+                if budget < 0 and found:
+                    return found, True
+                found.append(fact)
+            start = page.get("LastEvaluatedKey")
+            if start is None:
+                break
+        return found, False
+
+    def create(self, head: Head) -> Head | None:
+        return self._put(head, "attribute_not_exists(pk)", {})
+
+    def amend(self, before: Head, after: Head) -> Head | None:
+        return self._put(after, "e = :e", {":e": before.edition})
+
+    def advance(self, before: Head, closed: Fact, after: Head) -> Head | None:
+        puts = [
+            {
+                "TableName": self._table,
+                "Item": to_item(revision_item(closed)),
+                "ConditionExpression": "attribute_not_exists(pk)",
+            },
+            {
+                "TableName": self._table,
+                "Item": to_item(head_item(after)),
+                "ConditionExpression": "e = :e",
+                "ExpressionAttributeValues": to_item({":e": before.edition}),
+                "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
+            },
+        ]
+        try:
+            with store_errors():
+                self._client.transact_write_items(TransactItems=[{"Put": put} for put in puts])
+        except ConditionFailed as lost:
+            return self._winner(after, lost)
+        return None
+
+    def shards(self, container: str | None) -> int:
+        return ADMIN_SHARDS if container is None else LISTING_SHARDS
+
+    def rows(
+        self, tenant: str, container: str | None, shard: int, before: str, limit: int, *, closed: bool = False
+    ) -> tuple[list[Row], bool]:
+        attribute, index = ("a", "admin") if container is None else ("l", "listing")
+        page = self._query(
+            IndexName=index,
+            KeyConditionExpression="#p = :p AND o < :before",
+            ExpressionAttributeNames={"#p": attribute},
+            ExpressionAttributeValues=to_item(
+                {":p": listing_partition(tenant, container, shard, closed=closed), ":before": before}
+            ),
+            ScanIndexForward=False,
+            Limit=limit,
+        )
+        return [read_row(from_item(item)) for item in page["Items"]], "LastEvaluatedKey" in page
+
+    def _get(self, tenant: str, fact_id: str, sort: str) -> Item | None:
+        with store_errors():
+            answer = self._client.get_item(
+                TableName=self._table, Key=_key(tenant, fact_id, sort), ConsistentRead=True
+            )
+        return from_item(answer["Item"]) if "Item" in answer else None
+
+    def _query(self, **query: Any) -> Any:
+        with store_errors():
+            return self._client.query(TableName=self._table, **query)
+
+    def _put(self, head: Head, condition: str, values: Item) -> Head | None:
+        try:
+            with store_errors():
+                self._client.put_item(
+                    TableName=self._table,
+                    Item=to_item(head_item(head)),
+                    ConditionExpression=condition,
+                    ReturnValuesOnConditionCheckFailure="ALL_OLD",
+                    **({"ExpressionAttributeValues": to_item(values)} if values else {}),
+                )
+        except ConditionFailed as lost:
+            return self._winner(head, lost)
+        return None
+
+    def _winner(self, ours: Head, lost: ConditionFailed) -> Head:
+        there = read_head(lost.item) if lost.item else self.head(ours.fact.scope.tenant_id, ours.fact.id)
+        if there is None:  # removed meanwhile: the caller reads again and finds nothing
+            raise Contended
+        return there
+
+    def _batch_get(self, keys: list[Item]) -> list[Item]:
+        found: list[Item] = []
+        pending = {self._table: {"Keys": keys, "ConsistentRead": True}} if keys else {}
+        for attempt in range(BATCH_ATTEMPTS):
+            if not pending:
+                return found
+            if attempt:
+                time.sleep(random.uniform(0, 0.02 * 2**attempt))  # noqa: S311 - jitter, not a secret
+            with store_errors():
+                answer = self._client.batch_get_item(RequestItems=pending)
+            found += [from_item(item) for item in answer["Responses"].get(self._table, [])]
+            pending = answer.get("UnprocessedKeys") or {}
+        if pending:
+            raise Throttled
+        return found
+
+
+def _key(tenant: str, fact_id: str, sort: str) -> Item:
+    return to_item({"pk": fact_key(tenant, fact_id), "sk": sort})

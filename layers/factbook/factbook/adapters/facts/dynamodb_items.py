@@ -1,0 +1,92 @@
+"""Facts as items of the facts table: attribute names and index keys (docs/architecture.md)."""
+
+from factbook.adapters.dynamodb.client import Item
+from factbook.adapters.dynamodb.key_parts import key, shard_of
+from factbook.domain import times
+from factbook.domain.facts.facts import Fact
+from factbook.domain.strict_json import dump_json, parse_json
+from factbook.ports.facts.facts import Head, Mark, Row
+
+LISTING_SHARDS = 4
+ADMIN_SHARDS = 8
+HEAD = "h"
+_BESIDE = {"id", "type", "scope", "version", "revision_id"}
+
+
+def fact_key(tenant: str, fact_id: str) -> str:
+    return key(tenant, fact_id)
+
+
+def revision_sort(version: int) -> str:
+    return f"v{version:010d}"
+
+
+def listing_partition(tenant: str, container: str | None, shard: int, *, closed: bool) -> str:
+    """Partition of the `listing` index, or of the `admin` index when there is no container."""
+    owner = key(tenant, str(shard)) if container is None else key(tenant, container, str(shard))
+    return owner + ("|closed" if closed else "")
+
+
+def revision_item(fact: Fact) -> Item:
+    """The attributes every revision has, its key included."""
+    return {
+        "pk": fact_key(fact.scope.tenant_id, fact.id),
+        "sk": revision_sort(fact.version),
+        "n": fact.version,
+        "t": fact.type,
+        "s": dump_json(fact.scope.to_json()),
+        "c": fact.content_text,
+        "d": dump_json(fact.model_dump(by_alias=True, exclude_none=True, exclude=_BESIDE)),
+    }
+
+
+def head_item(head: Head) -> Item:
+    fact, tenant = head.fact, head.fact.scope.tenant_id
+    closed = not fact.current
+    return revision_item(fact) | {
+        "sk": HEAD,
+        "e": head.edition,
+        "k": ",".join(f"{mark.key}{mark.body}{mark.version}" for mark in head.marks) or None,
+        "l": listing_partition(
+            tenant, fact.scope.container, shard_of(fact.id, LISTING_SHARDS), closed=closed
+        ),
+        "a": listing_partition(tenant, None, shard_of(fact.id, ADMIN_SHARDS), closed=closed),
+        "o": f"{fact.created_at}|{fact.id}",
+        "x": fact.expires_at,
+        "rv": 1 if fact.review else None,
+        # One second late: DynamoDB compares whole seconds, and reads hide by the exact instant anyway.
+        "ttl": times.epoch_ms(fact.expires_at) // 1000 + 1 if fact.expires_at else None,
+    }
+
+
+def read_fact(item: Item) -> Fact:
+    fact_id = item["pk"].rsplit("|", 1)[1]
+    return Fact.model_validate(
+        {
+            **parse_json(item["d"]),
+            "id": fact_id,
+            "type": item["t"],
+            "scope": parse_json(item["s"]),
+            "version": item["n"],
+            "revisionId": f"{fact_id}:{item['n']}",
+            "contentText": item.get("c"),
+        }
+    )
+
+
+def read_head(item: Item) -> Head:
+    marks = tuple(
+        Mark(text[:12], text[12:24], int(text[24:])) for text in item.get("k", "").split(",") if text
+    )
+    return Head(read_fact(item), item["e"], marks)
+
+
+def read_row(item: Item) -> Row:
+    return Row(
+        order=item["o"],
+        fact_id=item["pk"].rsplit("|", 1)[1],
+        type=item["t"],
+        scope=parse_json(item["s"]),
+        expires_at=item.get("x"),
+        pending_review="rv" in item,
+    )

@@ -1,0 +1,127 @@
+"""The log table: one item per entry, put once under (tenant|run, sequence), never updated and never deleted."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from factbook.adapters.dynamodb.client import ConditionFailed, Item, from_item, store_errors, to_item
+from factbook.adapters.dynamodb.key_parts import key
+from factbook.ports.facts.facts import Contended
+from factbook.ports.log.log import StoredEntry
+
+PAGE_BYTES = 3_700_000
+_CONDITION: dict[str, Any] = {
+    "ConditionExpression": "attribute_not_exists(pk)",
+    "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
+}
+
+
+class DynamoLog:
+    """LogStore over one table; `client` is a boto3 DynamoDB client."""
+
+    def __init__(self, client: Any, table: str) -> None:
+        self._client = client
+        self._table = table
+
+    def put(self, entries: Sequence[StoredEntry]) -> StoredEntry | None:
+        puts = [{"TableName": self._table, "Item": to_item(_item(entry)), **_CONDITION} for entry in entries]
+        try:
+            with store_errors():
+                if len(puts) == 1:
+                    self._client.put_item(**puts[0])
+                else:
+                    self._client.transact_write_items(TransactItems=[{"Put": put} for put in puts])
+        except ConditionFailed as lost:
+            if not lost.item:
+                raise Contended from lost
+            return _entry(entries[0].tenant, entries[0].run_id, lost.item)
+        return None
+
+    def entry(self, tenant: str, run_id: str, sequence: int) -> StoredEntry | None:
+        where = to_item({"pk": key(tenant, run_id), "sk": sequence})
+        with store_errors():
+            answer = self._client.get_item(TableName=self._table, Key=where, ConsistentRead=True)
+        return _entry(tenant, run_id, from_item(answer["Item"])) if "Item" in answer else None
+
+    def newest(self, tenant: str, run_id: str, count: int) -> list[StoredEntry]:
+        found: list[StoredEntry] = []
+        for item in self._run(tenant, run_id, 0, count, forward=False):
+            found.append(_entry(tenant, run_id, item))
+            if len(found) == count:
+                break
+        return found
+
+    def entries(
+        self, tenant: str, run_id: str, since: int, limit: int, budget: int = PAGE_BYTES
+    ) -> tuple[list[StoredEntry], bool]:
+        found: list[StoredEntry] = []
+        for item in self._run(tenant, run_id, since, limit + 1, forward=True):
+            entry = _entry(tenant, run_id, item)
+            budget -= _answered_bytes(entry.text)
+            if len(found) == limit or (budget < 0 and found):
+                return found, True
+            found.append(entry)
+        return found, False
+
+    def thread(
+        self, tenant: str, thread: str, position: str, limit: int, *, newest_first: bool
+    ) -> tuple[list[tuple[str, StoredEntry]], bool]:
+        beyond = "<" if newest_first else ">"
+        condition = f"th = :th AND #to {beyond} :at" if position else "th = :th"
+        values = {":th": key(tenant, thread)} | ({":at": position} if position else {})
+        with store_errors():
+            page = self._client.query(
+                TableName=self._table,
+                IndexName="thread",
+                KeyConditionExpression=condition,
+                ExpressionAttributeValues=to_item(values),
+                ScanIndexForward=not newest_first,
+                Limit=limit,
+                **({"ExpressionAttributeNames": {"#to": "to"}} if position else {}),
+            )
+        found = []
+        for raw in page["Items"]:
+            item = from_item(raw)
+            found.append((item["to"], _entry(tenant, item["to"].partition("|")[2], item)))
+        return found, "LastEvaluatedKey" in page
+
+    def _run(self, tenant: str, run_id: str, since: int, limit: int, *, forward: bool) -> Iterator[Item]:
+        request: dict[str, Any] = {
+            "TableName": self._table,
+            "KeyConditionExpression": "pk = :pk AND sk >= :since",
+            "ExpressionAttributeValues": to_item({":pk": key(tenant, run_id), ":since": since}),
+            "ScanIndexForward": forward,
+            "ConsistentRead": True,
+            "Limit": limit,
+        }
+        while True:
+            with store_errors():
+                page = self._client.query(**request)
+            yield from map(from_item, page["Items"])
+            if "LastEvaluatedKey" not in page:
+                return
+            request["ExclusiveStartKey"] = page["LastEvaluatedKey"]
+
+
+def _answered_bytes(text: str) -> int:
+    """What a text takes inside a JSON string."""
+    return len(text.encode()) + text.count('"') + text.count("\\")
+
+
+def _item(entry: StoredEntry) -> Item:
+    item: Item = {
+        "pk": key(entry.tenant, entry.run_id),
+        "sk": entry.sequence,
+        "j": entry.text,
+        "h": entry.entry_hash,
+        "f": entry.format,
+        "cause": entry.cause,
+    }
+    if (
+        entry.thread is not None
+    ):  # a run's timestamps strictly increase, so the pair orders and names an entry
+        item |= {"th": key(entry.tenant, entry.thread), "to": f"{entry.timestamp}|{entry.run_id}"}
+    return item
+
+
+def _entry(tenant: str, run_id: str, item: Item) -> StoredEntry:
+    return StoredEntry(tenant, run_id, item["sk"], item["j"], item["h"], item["f"], item.get("cause"))

@@ -1,0 +1,20 @@
+"""Records that cannot be indexed, in a queue: their key and why, never their content."""
+
+import json
+from typing import Any
+
+from factbook.adapters.dynamodb.client import store_errors
+
+
+class SqsDeadLetters:
+    """DeadLetters over one queue; `client` is a boto3 SQS client."""
+
+    def __init__(self, client: Any, queue_url: str) -> None:
+        self._client = client
+        self._queue_url = queue_url
+
+    def send(self, key: str, reason: str) -> None:
+        with store_errors():
+            self._client.send_message(
+                QueueUrl=self._queue_url, MessageBody=json.dumps({"key": key, "reason": reason})
+            )

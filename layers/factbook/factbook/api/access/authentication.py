@@ -1,0 +1,64 @@
+"""Authentication: the only place where a tenant and a principal come from."""
+
+import base64
+import hashlib
+import hmac
+import re
+import secrets
+import time
+from collections.abc import Callable, Mapping
+
+from factbook.domain.access.principals import Principal
+from factbook.domain.errors import AuthExpired, AuthMissing, AuthRevoked
+from factbook.domain.remembered import Remembered
+from factbook.ports.facts.facts import Clock, Token, TokenStore
+
+TRUST_SECONDS = 30.0
+_TOKEN = re.compile(r"fb_([A-Za-z0-9-]{8,64})_([A-Za-z0-9_-]{43})", re.ASCII)
+_MISSING = "Send your API token as 'Authorization: Bearer fb_…'."
+
+
+def new_secret() -> str:
+    """256 random bits as 43 characters."""
+    return secrets.token_urlsafe(32)
+
+
+def secret_digest(secret: str) -> str:
+    """What is kept of a secret: random 256 bits need no slow hash."""
+    return hashlib.sha256(secret.encode()).hexdigest()
+
+
+def token_text(token_id: str, secret: str) -> str:
+    return f"fb_{token_id}_{secret}"
+
+
+class Authenticator:
+    """Turns request headers into a principal; trusts a token it has seen for at most 30 seconds."""
+
+    def __init__(
+        self, tokens: TokenStore, clock: Clock, monotonic: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._token: Remembered[Token | None] = Remembered(tokens.token, TRUST_SECONDS, monotonic)
+        self._clock = clock
+
+    def authenticate(self, headers: Mapping[str, str]) -> Principal:
+        """Raises AuthMissing, AuthExpired or AuthRevoked."""
+        scheme, _, credential = headers.get("authorization", "").partition(" ")
+        match = _TOKEN.fullmatch(credential.strip()) if scheme.lower() == "bearer" else None
+        if match is None:
+            raise AuthMissing(_MISSING)
+        token_id, secret = match.groups()
+        token = self._token(token_id)
+        if token is None or not hmac.compare_digest(secret_digest(secret), token.secret_sha256):
+            raise AuthMissing("This token is not known. " + _MISSING)
+        if token.revoked_at is not None:
+            raise AuthRevoked("This token was revoked. Ask an administrator for a new one.")
+        if token.expires_at is not None and token.expires_at <= self._clock.now():
+            raise AuthExpired("This token has expired. Ask an administrator for a new one.")
+        return token.principal
+
+
+def derived_token_id(operation_key: str) -> str:
+    """The id of the token an operation creates, so that a replay meets it."""
+    digest = hashlib.sha256(b"token:" + operation_key.encode()).digest()[:15]
+    return base64.b32encode(digest).decode().lower()

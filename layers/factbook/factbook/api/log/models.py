@@ -1,0 +1,217 @@
+"""What callers send to the log and get from it."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field
+
+from factbook.api.facts.models import PageQuery, ScopeRequest, _number
+from factbook.domain.access.principals import Principal
+from factbook.domain.log.entries import MAX_ENTRIES, Kind, LogEntry
+from factbook.domain.scope import PATH_ID, CamelModel, CauseId, Id
+from factbook.usecases.log.appending import Request
+
+SequenceParam = Annotated[int, Field(ge=0), BeforeValidator(_number)]
+SizeParam = Annotated[int, Field(ge=1), BeforeValidator(_number)]
+RunId = Annotated[str, Field(pattern=f"^{PATH_ID.pattern}$")]
+
+
+class EntryRequest(CamelModel):
+    """An entry to append. Without `scope` it takes the run's; without `actor` its caller is the actor."""
+
+    kind: Kind
+    payload: Any = None
+    actor: Id | None = None
+    scope: ScopeRequest | None = None
+    caused_by_log_id: CauseId | None = None
+
+    def request(self, principal: Principal) -> Request:
+        scope = None if self.scope is None else self.scope.resolve(principal)
+        return Request(self.kind, self.payload, self.actor, self.caused_by_log_id, scope)
+
+
+class AppendEntries(CamelModel):
+    """1 to 100 entries, all or nothing. `afterSequence: n`: the first gets n + 1; -1 opens the run."""
+
+    entries: Annotated[list[EntryRequest], Field(min_length=1, max_length=MAX_ENTRIES)]
+    after_sequence: Annotated[int, Field(ge=-1)] | None = None
+
+
+class EntriesAnswer(CamelModel):
+    entries: list[LogEntry]
+
+
+class ReadRunQuery(PageQuery):
+    """`sinceSequence` is the first to come. `form=stored` answers what is kept; `checkpointSize` proves its leaves."""
+
+    since_sequence: SequenceParam = 0
+    form: Literal["plain", "stored"] = "plain"
+    checkpoint_size: SizeParam | None = None
+
+
+class LeafAnswer(CamelModel):
+    """A run's head as the tree commits to it; `proof` leads to the root of the size asked for."""
+
+    index: int
+    run_id: str
+    sequence: int
+    head: str
+    salt: str
+    proof: list[str] | None = None
+
+
+class StoredEntryAnswer(CamelModel):
+    """`canonical` is the authority: the text that hashes to `entryHash`."""
+
+    sequence: int
+    format: str
+    entry_hash: str
+    canonical: str
+    caused_by_log_id: str | None = None
+
+
+class RunPage(CamelModel):
+    """`leaves` come with the stored form: those of this page's part of the run."""
+
+    data: list[LogEntry | StoredEntryAnswer]
+    has_more: bool
+    next_cursor: str | None = None
+    leaves: list[LeafAnswer] | None = None
+
+
+class ThreadQuery(PageQuery):
+    """Oldest first, or `order=desc`. The scope ids narrow: a thread's name may be used in several projects."""
+
+    order: Literal["asc", "desc"] = "asc"
+    project_id: Id | None = None
+    user_id: Id | None = None
+    participant_id: Id | None = None
+
+    def wanted(self) -> dict[str, str]:
+        return self.model_dump(
+            by_alias=True, exclude_none=True, include={"project_id", "user_id", "participant_id"}
+        )
+
+
+class EntryPage(CamelModel):
+    data: list[LogEntry]
+    has_more: bool
+    next_cursor: str | None = None
+
+
+class ProofQuery(CamelModel):
+    """`olderSize`: prove, too, that the checkpoint extends the older one of that size."""
+
+    sequence: SequenceParam
+    older_size: SizeParam | None = None
+
+
+class CheckpointAnswer(CamelModel):
+    """A C2SP checkpoint note. `vkey` is the key it names: get the key you trust from your operator, not from here.
+
+    `consistency` proves that the tree of the size asked for extends this one.
+    """
+
+    size: int
+    note: str
+    vkey: str | None = None
+    created_at: str | None = None
+    consistency: list[str] | None = None
+
+
+class CheckpointsQuery(PageQuery):
+    """`checkpointSize`: prove of each note that the tree of that size extends it."""
+
+    checkpoint_size: SizeParam | None = None
+
+
+class ProofAnswer(CamelModel):
+    """The entry and those up to the next checkpointed head, that head's leaf, and its way to the checkpoint's root."""
+
+    entries: list[StoredEntryAnswer]
+    has_more: bool
+    leaf: LeafAnswer
+    inclusion: list[str]
+    checkpoint: CheckpointAnswer
+    consistency: dict[str, Any] | None = None
+
+
+class FindingAnswer(CamelModel):
+    sequence: int | None = None
+    message: str
+
+
+class VerificationAnswer(CamelModel):
+    """What one call checked; `nextCursor` goes on. A failing run ends at its first finding."""
+
+    holds: bool
+    checked: int
+    last_sequence: int | None = None
+    entry_hash: str | None = None
+    finding: FindingAnswer | None = None
+    has_more: bool
+    next_cursor: str | None = None
+
+
+class MakeCheckpoint(CamelModel):
+    """`runIds`: runs that must be in it even if their newest entries were appended this second."""
+
+    run_ids: Annotated[list[RunId], Field(max_length=100)] = Field(default_factory=list)
+
+
+class CheckpointPage(CamelModel):
+    data: list[CheckpointAnswer]
+    has_more: bool
+    next_cursor: str | None = None
+
+
+class LeavesQuery(CamelModel):
+    """Leaves from index `start`; `checkpointSize` ends the walk there."""
+
+    start: SequenceParam = 0
+    checkpoint_size: SizeParam | None = None
+
+
+class LeafPage(CamelModel):
+    """`next` is where to start again."""
+
+    data: list[LeafAnswer]
+    has_more: bool
+    next: int | None = None
+
+
+class ProvenanceNode(CamelModel):
+    """A revision, a log entry, or `unavailable`: what is not there and what you may not read look alike."""
+
+    node: Literal["fact", "log-entry", "unavailable"]
+    id: str
+    fact_id: str | None = None
+    version: int | None = None
+    type: str | None = None
+    trust: str | None = None
+    recorded_at: str | None = None
+    attributed_to: dict[str, Any] | None = None
+    generated_by: dict[str, Any] | None = None
+    kind: str | None = None
+    run_id: str | None = None
+    sequence: int | None = None
+    actor: str | None = None
+    timestamp: str | None = None
+    entry_hash: str | None = None
+    payload_erased_at: str | None = None
+
+
+class ProvenanceEdge(CamelModel):
+    """`from` was caused by, or supersedes, `to`."""
+
+    from_: Annotated[str, Field(alias="from")]
+    to: str
+    relation: Literal["caused-by", "supersedes"]
+
+
+class ProvenanceAnswer(CamelModel):
+    """Where a fact comes from, nearest first. `truncated`: there is more than 200 nodes."""
+
+    fact_id: str
+    nodes: list[ProvenanceNode]
+    edges: list[ProvenanceEdge]
+    truncated: bool

@@ -1,0 +1,143 @@
+"""What callers send to find facts, and what they get."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, Field, model_validator
+
+from factbook.api.facts.models import MAX_LIMIT, ScopeRequest, TypeName
+from factbook.domain.access.principals import Principal
+from factbook.domain.errors import BadInput
+from factbook.domain.facts.facts import Fact, Instant, Subject, Trust
+from factbook.domain.scope import CamelModel, Id
+from factbook.usecases.retrieval.context import Intent, IntentScope, Turn
+from factbook.usecases.retrieval.retrieve import Question
+from factbook.usecases.retrieval.searching import Mode
+
+RETRIEVE_LIMIT = 10
+MAX_CHOICES = 100
+MAX_AFTER = 20
+MAX_INTENTS = 10
+
+RetrieveLimit = Annotated[int, Field(ge=1), AfterValidator(lambda limit: min(limit, MAX_LIMIT))]
+Text = Annotated[str, Field(min_length=1)]
+
+
+class Written(CamelModel):
+    """A write that the answer has to know of."""
+
+    id: Id
+    version: Annotated[int, Field(ge=1)]
+
+
+class Retrieve(CamelModel):
+    """A search. `list` needs no query; every other field narrows what is found."""
+
+    mode: Mode
+    query: Text | None = None
+    source: Literal["facts", "conversations"] = "facts"
+    type: TypeName | None = None
+    types: Annotated[list[TypeName], Field(min_length=1, max_length=MAX_CHOICES)] | None = None
+    scope: ScopeRequest = ScopeRequest()
+    trust: Annotated[list[Trust], Field(min_length=1)] | None = None
+    subjects: Annotated[list[Subject], Field(min_length=1, max_length=MAX_CHOICES)] | None = None
+    valid_at: Instant | None = None
+    min_score: float | None = None
+    limit: RetrieveLimit = RETRIEVE_LIMIT
+    embedding_model: Text | None = None
+    after: Annotated[list[Written], Field(max_length=MAX_AFTER)] = Field(default_factory=list)
+
+    @model_validator(mode="after")
+    def _one_way_to_name_types(self) -> "Retrieve":
+        if self.type is not None and self.types is not None:
+            raise ValueError("send type or types, not both")
+        return self
+
+    def question(self, principal: Principal) -> Question:
+        """Raises BadInput for a search without a query, PermissionDenied for another tenant's scope."""
+        if self.query is None and self.mode != "list":
+            raise BadInput('query is missing: say what to find, or use mode "list".')
+        subjects = self.subjects or ()
+        return Question(
+            mode=self.mode,
+            text=self.query or "",
+            limit=self.limit,
+            types=(self.type,) if self.type is not None else tuple(self.types or ()),
+            scope=self.scope.wanted(principal),
+            trust=tuple(self.trust or ()),
+            subjects=tuple(f"{subject.kind}:{subject.id}" for subject in subjects),
+            valid_at=self.valid_at,
+            min_score=self.min_score,
+            embedding_model=self.embedding_model,
+            after=tuple((write.id, write.version) for write in self.after),
+        )
+
+
+class Result(CamelModel):
+    """A fact, or a message of a conversation with those before and after it. No score in a list."""
+
+    fact: Fact | None = None
+    entry: dict[str, Any] | None = None
+    before: dict[str, Any] | None = None
+    after: dict[str, Any] | None = None
+    score: float | None = None
+
+
+class Retrieved(CamelModel):
+    """Best first. `degraded` says what the answer had to do without."""
+
+    results: list[Result]
+    degraded: str | None = None
+
+
+class IntentRequest(CamelModel):
+    """One thing to remember: which types, whose, and how to look for them."""
+
+    types: Annotated[list[TypeName], Field(max_length=MAX_CHOICES)] = Field(default_factory=list)
+    scope: IntentScope = "tenant"
+    mode: Mode = "both"
+    limit: RetrieveLimit = RETRIEVE_LIMIT
+
+
+class ContextRequest(CamelModel):
+    """The turn that is about to be answered."""
+
+    query: Text | None = None
+    intents: Annotated[list[IntentRequest], Field(min_length=1, max_length=MAX_INTENTS)]
+    scope: ScopeRequest = ScopeRequest()
+    instruction_types: Annotated[list[TypeName], Field(max_length=MAX_CHOICES)] = Field(default_factory=list)
+    max_tokens: Annotated[int, Field(ge=1)] | None = None
+
+    def turn(self, principal: Principal) -> Turn:
+        """Raises BadInput when an intent searches and there is no query, PermissionDenied for another tenant's scope."""
+        if self.query is None and any(intent.mode != "list" for intent in self.intents):
+            raise BadInput(
+                'query is missing: say what the turn is about, or use mode "list" in every intent.'
+            )
+        return Turn(
+            query=self.query or "",
+            intents=tuple(
+                Intent(tuple(each.types), each.scope, each.mode, each.limit) for each in self.intents
+            ),
+            scope=self.scope.wanted(principal),
+            instruction_types=frozenset(self.instruction_types),
+            max_tokens=self.max_tokens,
+        )
+
+
+class FactVersion(CamelModel):
+    id: str
+    version: int
+
+
+class ContextAnswer(CamelModel):
+    """`system` goes into the system message, `message` right before the user's; it is empty when nothing was found.
+
+    `facts` are in either, `omitted` were found but did not fit, both best first.
+    """
+
+    system: str
+    message: str
+    facts: list[FactVersion]
+    omitted: list[FactVersion]
+    warnings: list[str] | None = None
+    degraded: str | None = None

@@ -1,0 +1,29 @@
+"""What the API says of the search index."""
+
+from dataclasses import asdict
+
+from factbook.api.facts.models import IndexJobAnswer
+from factbook.domain.facts.facts import Fact
+from factbook.ports.facts.facts import Json
+from factbook.usecases.retrieval.index_state import index_progress, index_state
+from factbook.wiring.services import Services
+
+
+def index_state_json(services: Services, fact: Fact) -> Json:
+    """`indexState` of a current fact, nothing for one that no search is to find. Raises SearchUnavailable."""
+    if not fact.current:
+        return {}
+    searching = services.searching
+    found = index_state(searching.index, searching.backlog, services.policies, fact)
+    if found is None:
+        return {}
+    return {"indexState": found.state} | ({"indexProblem": found.problem} if found.problem else {})
+
+
+def index_progress_json(services: Services) -> Json:
+    found = index_progress(services.searching.job_store, services.searching.backlog)
+    answer: Json = {"waiting": found.waiting}
+    if found.job is None:
+        return answer
+    shown = {name: value for name, value in asdict(found.job).items() if name not in ("cursor", "step")}
+    return answer | {"job": IndexJobAnswer(**shown).to_json()}

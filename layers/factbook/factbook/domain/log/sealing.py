@@ -1,0 +1,72 @@
+"""Which payloads are sealed, under whose key, and what stands in the log in their place.
+
+A payload whose scope names a person or a conversation is chained and stored as an envelope, so destroying the key of
+(project, person, thread) erases the words in every copy of the log while every hash still recomputes.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from factbook.domain.scope import Scope
+
+ALGORITHM = "A256GCM"
+PADDING = 32
+"""Plain texts are filled up with spaces to a multiple of this many bytes: a short answer's length gives it away."""
+
+
+@dataclass(frozen=True)
+class KeyName:
+    """Whose words a data key seals; empty strings name nobody."""
+
+    project: str = ""
+    user: str = ""
+    participant: str = ""
+    thread: str = ""
+
+    def covered_by(self, selector: "KeyName") -> bool:
+        """Whether an erasure that names `selector` reaches this key: everything it names is named here."""
+        pairs = (
+            (selector.project, self.project),
+            (selector.user, self.user),
+            (selector.participant, self.participant),
+            (selector.thread, self.thread),
+        )
+        return all(not wanted or wanted == own for wanted, own in pairs)
+
+
+def key_name(scope: Scope) -> KeyName | None:
+    """The key a scope's payloads are sealed under; None for a scope without person or conversation."""
+    if scope.user_id is None and scope.participant_id is None and scope.thread_id is None:
+        return None
+    return KeyName(
+        scope.project_id or "", scope.user_id or "", scope.participant_id or "", scope.thread_id or ""
+    )
+
+
+def padded(text: str) -> bytes:
+    """JSON text filled up with spaces, which a JSON parser passes over."""
+    raw = text.encode()
+    return raw + b" " * (-len(raw) % PADDING)
+
+
+@dataclass(frozen=True)
+class Envelope:
+    """An encrypted payload as it is chained; `nonce` and `text` are base64url without padding."""
+
+    generation: int
+    nonce: str
+    text: str
+
+    def to_json(self) -> dict[str, Any]:
+        return {"alg": ALGORITHM, "ct": self.text, "gen": self.generation, "iv": self.nonce}
+
+
+def read_envelope(payload: Any) -> Envelope | None:
+    """None for what is no envelope, which in a sealed scope means: someone replaced it."""
+    if (
+        not isinstance(payload, dict)
+        or payload.keys() != {"alg", "ct", "gen", "iv"}
+        or payload["alg"] != ALGORITHM
+    ):
+        return None
+    return Envelope(payload["gen"], payload["iv"], payload["ct"])

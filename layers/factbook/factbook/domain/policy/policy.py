@@ -1,0 +1,39 @@
+"""What a tenant's administrators decide once for many writes: how long to keep, what to search."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from factbook.domain.facts.facts import KeepLimits
+from factbook.domain.scope import CamelModel
+
+MAX_TYPES = 500
+
+IndexName = Literal["keyword", "semantic"]
+EVERY_INDEX: tuple[IndexName, ...] = ("keyword", "semantic")
+
+
+class TypePolicy(CamelModel):
+    """Of one type. `index` names the indexes its facts populate (an empty list keeps them out of search), `retention`
+    limits those whose writes do not say.
+    """
+
+    index: Annotated[list[IndexName], Field(max_length=2)] | None = None
+    retention: KeepLimits | None = None
+
+
+class Policy(CamelModel):
+    """A tenant's policy; it applies to writes from its own on. Absent parts are the defaults."""
+
+    retention: KeepLimits | None = None
+    types: Annotated[dict[str, TypePolicy], Field(max_length=MAX_TYPES)] = Field(default_factory=dict)
+
+    def indexes_of(self, fact_type: str) -> tuple[IndexName, ...]:
+        """The indexes that facts of a type populate: every one unless the policy says otherwise."""
+        stated = self.types.get(fact_type)
+        return EVERY_INDEX if stated is None or stated.index is None else tuple(stated.index)
+
+    def retention_of(self, fact_type: str) -> KeepLimits | None:
+        """The type's default, else the tenant's."""
+        stated = self.types.get(fact_type)
+        return stated.retention if stated is not None and stated.retention is not None else self.retention

@@ -1,0 +1,158 @@
+"""What an index holds: one document per chunk of a fact (or message), and a tombstone where one must never come back.
+
+Chunk 0 is the head of its record: its version decides what the whole record is. An index keeps, for each record, the
+operation with the highest (version, is a tombstone): an older one never wins, a repeated one changes nothing, and at one
+version a tombstone beats a document. Document ids are `tenant|id|chunk`, parts encoded, at most 440 bytes.
+"""
+
+import base64
+import hashlib
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from factbook.domain.filters import AllOf, AnyOf, Equals, Fields, Filter, Not, OneOf, Range
+
+KEYWORD_FIELDS = (
+    "container",
+    "s_user",
+    "s_org",
+    "s_project",
+    "s_thread",
+    "s_session",
+    "s_participant",
+    "type",
+    "trust",
+    "subjects",
+    "agent",
+    "owner",
+    "reach",
+    "review",
+    "source",
+)
+"""Compared whole; `subjects` holds several `kind:id`. `tenant` and `id` may be used in a filter as well."""
+NUMBER_FIELDS = ("valid_from", "valid_until", "expires_at", "revision")
+"""Times are epoch milliseconds; `revision` is the fact's version, which callers know, unlike the index's own."""
+FILTER_FIELDS = frozenset({"tenant", "id", *KEYWORD_FIELDS, *NUMBER_FIELDS})
+
+CHUNK = 4_000
+OVERLAP = 400
+PART_BYTES = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """`tokens` from `domain.tokens`, space-separated; `vector` as the index's model made it, absent when it has none (yet)."""
+
+    tokens: str
+    vector: tuple[float, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Put:
+    """A record as it is to be found from `version` (≥1) on: at least one chunk, `fields` of FILTER_FIELDS but tenant and id.
+
+    `embedded`: False when vectors of it are still to come, in a later change of the same version.
+    """
+
+    tenant: str
+    id: str
+    version: int
+    chunks: tuple[Chunk, ...]
+    fields: Fields
+    embedded: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Tombstone:
+    """A record that is not to be found at `version` or before."""
+
+    tenant: str
+    id: str
+    version: int
+
+
+Change = Put | Tombstone
+
+
+def document_id(tenant: str, record: str, chunk: int) -> str:
+    return f"{_part(tenant)}|{_part(record)}|{chunk}"
+
+
+def chunks(text: str, size: int = CHUNK, overlap: int = OVERLAP) -> Iterator[str]:
+    """Pieces of a text, at least one, each at most `size` characters and sharing about `overlap` with the one before.
+
+    Cut at white space where there is any within the overlap. A word, identifier or pair of characters no longer than
+    half the overlap is whole in at least one piece, wherever the cuts fall.
+    """
+    start = 0
+    while len(text) - start > size:
+        end = start + size
+        cut = _space_before(text, end, end - overlap // 2)
+        yield text[start:cut]
+        start = _space_before(text, cut - overlap // 2, cut - overlap)
+    yield text[start:]
+
+
+def _space_before(text: str, latest: int, earliest: int) -> int:
+    """The position after the last white space in text[earliest:latest], or `latest`."""
+    return next((at for at in range(latest, earliest, -1) if text[at - 1].isspace()), latest)
+
+
+def _part(value: str) -> str:
+    encoded = value.replace("%", "%25").replace("|", "%7C")
+    if encoded.startswith("~"):
+        encoded = "%7E" + encoded[1:]
+    if len(encoded.encode()) <= PART_BYTES:
+        return encoded
+    return "~" + base64.urlsafe_b64encode(hashlib.sha256(value.encode()).digest()).decode().rstrip("=")
+
+
+def check_filter(rule: Filter) -> None:
+    """Raises ValueError for a field that no document has, or a value that its field cannot hold."""
+    match rule:
+        case AllOf(parts) | AnyOf(parts):
+            for part in parts:
+                check_filter(part)
+        case Not(part):
+            check_filter(part)
+        case _:
+            number = rule.field in NUMBER_FIELDS
+            if rule.field not in FILTER_FIELDS or (isinstance(rule, Range) and not number):
+                raise ValueError(f"no such filter on documents: {type(rule).__name__} of {rule.field!r}")
+            if any(isinstance(value, str) is number for value in _values(rule)):
+                raise ValueError(f"{rule.field!r} holds {'numbers' if number else 'text'} only")
+
+
+def _values(rule: Filter) -> tuple[str | int, ...]:
+    match rule:
+        case Equals(value=value):
+            return (value,)
+        case OneOf(values=values):
+            return values
+        case _:
+            return ()
+
+
+def change_problem(change: Change, dimensions: int | None) -> str | None:
+    """Why no index with vectors of that size (none: without vectors) can hold a change, if so; names no content."""
+    if isinstance(change, Tombstone):
+        return None
+    if not change.chunks:
+        return "no-chunks"
+    if not set(KEYWORD_FIELDS + NUMBER_FIELDS).issuperset(change.fields):
+        return "unknown-field"
+    problems = (
+        vector_problem(chunk.vector, dimensions) for chunk in change.chunks if chunk.vector is not None
+    )
+    return next(filter(None, problems), None)
+
+
+def vector_problem(vector: tuple[float, ...], dimensions: int | None) -> str | None:
+    if dimensions is None:
+        return "no-vectors-here"
+    if len(vector) != dimensions:
+        return "wrong-dimension"
+    if not all(map(math.isfinite, vector)):
+        return "not-finite"
+    return None if any(vector) else "zero-vector"

@@ -1,0 +1,63 @@
+"""A message of a conversation as it is searched: who spoke, what they said, and what was said right before."""
+
+from dataclasses import dataclass
+
+from factbook.domain.filters import Fields
+from factbook.domain.log.entries import LogEntry
+from factbook.domain.retrieval.searchable import CONVERSATIONS, content_words, scope_fields
+from factbook.domain.strict_json import dump_json
+
+SPOKEN = frozenset({"user-message", "agent-message"})
+"""Kinds of entries that conversations are searched by."""
+
+BEFORE_CHARACTERS = 1_000
+"""How much of the message before is context."""
+
+MESSAGE_VERSION = 1
+ERASED_VERSION = 2
+"""Versions of a message in the index: it never changes, except that its words may be erased."""
+
+
+@dataclass(frozen=True)
+class Spoken:
+    """One message in plain words; `speaker` is empty when the entry names nobody."""
+
+    speaker: str
+    words: str
+
+    @classmethod
+    def of(cls, entry: LogEntry) -> "Spoken":
+        return cls(_name(entry.actor), content_words(dump_json(entry.payload)))
+
+    @property
+    def line(self) -> str:
+        return f"{self.speaker}: {self.words}" if self.speaker else self.words
+
+
+def meaning(own: Spoken, listener: str) -> str:
+    """The text to embed. It names both speakers, whoever speaks: a name in a query then favours no side of a talk."""
+    if not own.speaker or listener in ("", own.speaker):
+        return own.line
+    return f"{own.speaker} told {listener} about {own.speaker}: {own.words}"
+
+
+def query_meanings(query: str) -> tuple[str, ...]:
+    """What to embed of a query to conversations: the query, and the query without its names when it has any.
+
+    Every message of a talk is somebody's, so a name says little of what is looked for, but to an embedding model it is
+    what a text is about. Names are taken to be capitalised words after the first.
+    """
+    words = query.split()
+    plain = " ".join(
+        [*words[:1], *(word for word in words[1:] if not (word[:1].isupper() and word[1:2].islower()))]
+    )
+    return (query, plain) if plain != " ".join(words) else (query,)
+
+
+def message_fields(entry: LogEntry) -> Fields:
+    return {**scope_fields(entry.scope), "source": CONVERSATIONS, "type": entry.kind, "revision": 1}
+
+
+def _name(actor: str | None) -> str:
+    """`user:ana` speaks as ana."""
+    return (actor or "").rpartition(":")[2]

@@ -1,0 +1,209 @@
+"""What the use cases need of the world, and the frozen records that cross the boundary.
+
+Every store operation may raise Throttled or StorageUnavailable; a conditional write that loses answers with the
+record that won, so its caller decides without another read.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+from factbook.domain.access.principals import Principal
+from factbook.domain.errors import Throttled
+from factbook.domain.facts.facts import Fact
+from factbook.domain.policy.policy import Policy
+
+MARKS_KEPT = 16
+
+
+class Clock(Protocol):
+    def now(self) -> str:
+        """The current instant as canonical text (`domain.times`)."""
+        ...
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One write as its caller identifies it.
+
+    `key` digests (tenant, principal, route, Idempotency-Key), or is random when no key came; `body` digests the request.
+    """
+
+    key: str
+    body: str
+
+    def at(self, position: int) -> "Operation":
+        """The operation of one item of a batch."""
+        return replace(self, key=f"{self.key}/{position}")
+
+
+@dataclass(frozen=True)
+class Mark:
+    """That an operation made a version: 12 characters each of its key's and its body's digest."""
+
+    key: str
+    body: str
+    version: int
+
+
+@dataclass(frozen=True)
+class Head:
+    """A fact's current (or last) revision with what the store keeps beside it.
+
+    `edition` grows by one at every write of the head, in-place ones included; it orders the index.
+    """
+
+    fact: Fact
+    edition: int = 1
+    marks: tuple[Mark, ...] = ()
+
+    def followed_by(self, fact: Fact, mark: Mark) -> "Head":
+        # The first mark is the creation's: its key makes the fact's id, so it can be replayed for as long as the fact is.
+        first, later = self.marks[:1], (*self.marks[1:], mark)
+        return Head(fact, self.edition + 1, (*first, *later[-MARKS_KEPT:]))
+
+    def mark_of(self, key: str) -> Mark | None:
+        return next((mark for mark in self.marks if mark.key == key), None)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row of a listing index: enough to filter by before the fact is fetched."""
+
+    order: str
+    fact_id: str
+    type: str
+    scope: dict[str, str]
+    expires_at: str | None
+    pending_review: bool
+
+
+class Contended(Throttled):
+    """Another transaction held the record; read it again and decide, or let the caller try again."""
+
+
+class FactStore(Protocol):
+    def head(self, tenant: str, fact_id: str) -> Head | None:
+        """Strongly consistent, one read."""
+        ...
+
+    def head_with_revision(self, tenant: str, fact_id: str, version: int) -> tuple[Head | None, Fact | None]:
+        """The head and one closed revision in one round trip."""
+        ...
+
+    def revision(self, tenant: str, fact_id: str, version: int) -> Fact | None: ...
+
+    def revisions(self, tenant: str, fact_id: str, below: int, budget: int) -> tuple[list[Fact], bool]:
+        """Closed revisions with version < `below`, newest first, about `budget` bytes of them; whether more remain."""
+        ...
+
+    def heads(self, tenant: str, fact_ids: Sequence[str]) -> dict[str, Head]:
+        """Heads by id, strongly consistent; ids that are not there are left out. At most 100 ids."""
+        ...
+
+    def create(self, head: Head) -> Head | None:
+        """Put the head of a new fact; the head already there when the id is taken."""
+        ...
+
+    def advance(self, before: Head, closed: Fact, after: Head) -> Head | None:
+        """Atomically keep `closed` and replace the head; the present head when it is not `before` any more.
+
+        Raises Contended when another transaction was in the way.
+        """
+        ...
+
+    def amend(self, before: Head, after: Head) -> Head | None:
+        """Replace the head in place; the present head when it is not `before` any more."""
+        ...
+
+    def rows(
+        self, tenant: str, container: str | None, shard: int, before: str, limit: int, *, closed: bool = False
+    ) -> tuple[list[Row], bool]:
+        """Rows of one listing partition with order < `before`, newest first; whether more remain.
+
+        `container` None reads the administrators' index. Eventually consistent.
+        """
+        ...
+
+    def shards(self, container: str | None) -> int: ...
+
+
+class BlobStore(Protocol):
+    def new_ref(self, tenant: str, fact_id: str, name: str) -> str:
+        """The `blob://` reference of an object of one fact; a pure function of its arguments."""
+        ...
+
+    def put(self, ref: str, body: bytes) -> None:
+        """Keep a payload, checksum verified."""
+        ...
+
+    def upload_url(self, ref: str, size: int, sha256: str, seconds: int) -> str:
+        """A presigned URL that takes a PUT of exactly `size` bytes with that SHA-256 (hex) for so many seconds."""
+        ...
+
+    def upload_headers(self, size: int, sha256: str) -> dict[str, str]:
+        """What the PUT to an upload URL must send."""
+        ...
+
+    def claim(self, ref: str) -> None:
+        """Keep an upload for good: until then the store removes it by itself after two days."""
+        ...
+
+    def stat(self, ref: str) -> tuple[int, str] | None:
+        """Size in bytes and SHA-256 in hex of a kept payload; None when nothing is there."""
+        ...
+
+    def discard(self, ref: str) -> None:
+        """Remove a payload that no fact came to name; best effort."""
+        ...
+
+    def download_url(self, ref: str) -> str:
+        """A presigned URL that serves the payload for a few minutes."""
+        ...
+
+
+@dataclass(frozen=True)
+class Token:
+    """An API token as kept: never its secret, only the secret's SHA-256 in hex."""
+
+    id: str
+    secret_sha256: str
+    principal: Principal
+    created_at: str
+    created_by: str
+    expires_at: str | None = None
+    revoked_at: str | None = None
+
+
+class TokenStore(Protocol):
+    def token(self, token_id: str) -> Token | None: ...
+
+    def create_token(self, token: Token) -> bool:
+        """False when the id is taken."""
+        ...
+
+    def replace_token(self, token: Token) -> None: ...
+
+    def tokens(self, tenant: str, after: str, limit: int) -> tuple[list[Token], bool]: ...
+
+
+class SecretStore(Protocol):
+    def cursor_key(self) -> bytes:
+        """32 random bytes shared by every process of the deployment, made at first use."""
+        ...
+
+
+@dataclass(frozen=True)
+class Memory:
+    """The ports of the facts use cases."""
+
+    facts: FactStore
+    blobs: BlobStore
+    clock: Clock
+    signing_key: Callable[[], bytes]
+    """The deployment's key, for references that a caller carries back."""
+    policy: Callable[[str], Policy]
+    """A tenant's policy: how long to keep what a write says nothing about."""
+
+
+Json = dict[str, Any]

@@ -1,0 +1,102 @@
+"""Entries as stored, and as answered: what lies in between is a hash that must hold and an envelope that must open."""
+
+from typing import Any
+
+from factbook.canonical import log_canonical
+from factbook.domain.errors import BadInput, LogChanged
+from factbook.domain.log.chain import FORMAT, LogId, nonce_for, read_log_id, text_hash
+from factbook.domain.log.entries import LogEntry
+from factbook.domain.log.runs import Tail
+from factbook.domain.scope import Scope
+from factbook.domain.strict_json import dump_json, parse_json
+from factbook.ports.facts.facts import Json
+from factbook.ports.log.log import Forged, StoredEntry
+from factbook.usecases.log.sealing import Vault
+
+
+def bound_to(tenant: str, log_id: LogId) -> str:
+    """What an envelope is authenticated with: the entry it was made for, wherever in its run that came to stand."""
+    return dump_json([tenant, log_id.run_id, log_id.seed])
+
+
+def tail_of(entry: StoredEntry) -> Tail:
+    fields = _fields(entry)
+    return Tail(entry.sequence, entry.entry_hash, fields["timestamp"], Scope.model_validate(fields["scope"]))
+
+
+def scope_of(entry: StoredEntry) -> Scope:
+    return tail_of(entry).scope
+
+
+def log_id_of(entry: StoredEntry) -> LogId:
+    """Raises LogChanged for an entry that does not name its own place."""
+    log_id = read_log_id(_fields(entry)["id"])
+    if log_id is None or (log_id.run_id, log_id.sequence) != (entry.run_id, entry.sequence):
+        raise _altered(entry)
+    return log_id
+
+
+def answer_of(entry: StoredEntry, payload: Any, erased_at: str | None = None) -> LogEntry:
+    """The entry with an opened payload."""
+    fields = _fields(entry)
+    return LogEntry(
+        id=fields["id"],
+        kind=fields["kind"],
+        scope=Scope.model_validate(fields["scope"]),
+        run_id=fields["runId"],
+        actor=fields.get("actor"),
+        timestamp=fields["timestamp"],
+        sequence=fields["sequence"],
+        payload=payload,
+        content_hash=text_hash(log_canonical(fields["payload"])),
+        prev_hash=fields["prevHash"],
+        entry_hash=entry.entry_hash,
+        caused_by_log_id=entry.cause,
+        payload_erased_at=erased_at,
+    )
+
+
+def open_entry(vault: Vault, entry: StoredEntry) -> LogEntry:
+    """The entry as its readers get it. Raises LogChanged when the store no longer holds what was written."""
+    log_id = log_id_of(entry)
+    untouched = (
+        entry.format == FORMAT
+        and text_hash(entry.text) == entry.entry_hash
+        and log_id.nonce == nonce_for(log_id.seed, entry.cause)
+    )
+    if not untouched:
+        raise _altered(entry)
+    fields = _fields(entry)
+    try:
+        opened = vault.open(
+            entry.tenant,
+            Scope.model_validate(fields["scope"]),
+            bound_to(entry.tenant, log_id),
+            fields["payload"],
+        )
+    except Forged as error:
+        raise _altered(entry) from error
+    payload = None if opened.text is None else parse_json(opened.text)
+    return answer_of(entry, payload, opened.erased_at)
+
+
+def _fields(entry: StoredEntry) -> Json:
+    try:
+        fields: Json = parse_json(entry.text)
+        return (
+            fields if {"id", "scope", "timestamp", "payload", "sequence"} <= fields.keys() else _refuse(entry)
+        )
+    except (BadInput, AttributeError) as error:
+        raise _altered(entry) from error
+
+
+def _refuse(entry: StoredEntry) -> Json:
+    raise _altered(entry)
+
+
+def _altered(entry: StoredEntry) -> LogChanged:
+    return LogChanged(
+        f"Entry {entry.sequence} of the run is not as it was written: someone changed it in the store. "
+        "Verify the run, and compare it with an export.",
+        sequence=entry.sequence,
+    )

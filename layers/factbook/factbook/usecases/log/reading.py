@@ -1,0 +1,134 @@
+"""Read the log: a run, one entry by its id, a conversation's messages across runs. What may not be read is not found."""
+
+from dataclasses import dataclass
+
+from factbook.domain.access.principals import Principal
+from factbook.domain.access.rules import can_read
+from factbook.domain.errors import NotFound
+from factbook.domain.log.chain import read_log_id
+from factbook.domain.log.entries import LogEntry
+from factbook.domain.log.runs import Leaf
+from factbook.ports.facts.facts import Json
+from factbook.ports.log.log import LogStore, StoredEntry, TreeStore
+from factbook.usecases.log.entries import open_entry, scope_of
+from factbook.usecases.log.sealing import Vault
+
+LEAVES_AT_ONCE = 500
+MAX_ROUNDS = 4
+"""Pages of a thread read for one answer when most of it is not the caller's to read."""
+
+
+@dataclass(frozen=True)
+class Page:
+    """Some entries, and where the next page starts; None at the end."""
+
+    data: list[Json]
+    following: Json | None
+
+
+def read_run(
+    store: LogStore, vault: Vault, principal: Principal, run_id: str, since: int, limit: int
+) -> Page:
+    """Entries of a run with sequence ≥ `since`, payloads opened. Raises NotFound."""
+    require_readable_run(store, principal, run_id)
+    found, more = store.entries(principal.tenant, run_id, since, limit)
+    data = [open_entry(vault, entry).to_json() for entry in found]
+    return Page(data, {"since": found[-1].sequence + 1} if more else None)
+
+
+def read_stored_run(
+    store: LogStore, tree: TreeStore, principal: Principal, run_id: str, since: int, limit: int
+) -> tuple[Page, list[Leaf]]:
+    """The same as it stands in the store, whatever that is, and the leaves that commit to this part of the run.
+
+    An administrator gets the leaves of a run whose entries are all gone, too. Raises NotFound.
+    """
+    tenant = principal.tenant
+    try:
+        require_readable_run(store, principal, run_id)
+    except NotFound:
+        if not principal.admin or tree.last_leaf(tenant, run_id) is None:
+            raise
+    found, more = store.entries(tenant, run_id, since, limit)
+    leaves = _all_run_leaves(tree, tenant, run_id, since, found[-1].sequence if more else None)
+    return Page(
+        [stored_form(entry) for entry in found], {"since": found[-1].sequence + 1} if more else None
+    ), leaves
+
+
+def _all_run_leaves(tree: TreeStore, tenant: str, run_id: str, since: int, until: int | None) -> list[Leaf]:
+    leaves: list[Leaf] = []
+    while True:
+        page = tree.run_leaves(tenant, run_id, since, LEAVES_AT_ONCE)
+        leaves += [leaf for leaf in page if until is None or leaf.sequence <= until]
+        if len(page) < LEAVES_AT_ONCE or len(leaves) % LEAVES_AT_ONCE:
+            return leaves
+        since = page[-1].sequence + 1
+
+
+def require_readable_run(store: LogStore, principal: Principal, run_id: str) -> None:
+    """Raises NotFound unless the run is there and its scope is the caller's to read."""
+    first = store.entry(principal.tenant, run_id, 0) or next(
+        iter(store.entries(principal.tenant, run_id, 0, 1)[0]), None
+    )
+    if first is None or not can_read(principal, scope_of(first)):
+        raise NotFound("No such run, or not one you may read. Check the run id and your token.")
+
+
+def stored_form(entry: StoredEntry) -> Json:
+    """An entry's authority: the canonical text, and what is kept beside it."""
+    form: Json = {
+        "sequence": entry.sequence,
+        "format": entry.format,
+        "entryHash": entry.entry_hash,
+        "canonical": entry.text,
+    }
+    return form if entry.cause is None else form | {"causedByLogId": entry.cause}
+
+
+def find_entry(store: LogStore, vault: Vault, principal: Principal, log_id: str) -> LogEntry | None:
+    """The entry with this id, None when there is none or none this caller may read."""
+    where = read_log_id(log_id)
+    if where is None:
+        return None
+    entry = store.entry(principal.tenant, where.run_id, where.sequence)
+    if entry is None or not can_read(principal, scope_of(entry)):
+        return None
+    answer = open_entry(vault, entry)
+    return answer if answer.id == log_id else None
+
+
+def read_entry(store: LogStore, vault: Vault, principal: Principal, log_id: str) -> LogEntry:
+    """Raises NotFound."""
+    entry = find_entry(store, vault, principal, log_id)
+    if entry is None:
+        raise NotFound("No such log entry, or not one you may read. Check the id and your token.")
+    return entry
+
+
+def read_thread(
+    store: LogStore,
+    vault: Vault,
+    principal: Principal,
+    thread: str,
+    wanted: dict[str, str],
+    position: str,
+    limit: int,
+    *,
+    newest_first: bool,
+) -> Page:
+    """Messages of a conversation in the order of their timestamps; `wanted` narrows by scope keys."""
+    data: list[Json] = []
+    more = True
+    for _ in range(MAX_ROUNDS):
+        page, more = store.thread(
+            principal.tenant, thread, position, limit - len(data), newest_first=newest_first
+        )
+        for at, entry in page:
+            position = at
+            scope = scope_of(entry)
+            if can_read(principal, scope) and scope.matches(wanted):
+                data.append(open_entry(vault, entry).to_json())
+        if not more or len(data) >= limit:
+            break
+    return Page(data, {"at": position} if more else None)

@@ -1,0 +1,154 @@
+"""Seal and open payloads, and destroy the keys that open them."""
+
+import base64
+import binascii
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from factbook.domain.log.sealing import Envelope, KeyName, key_name, padded, read_envelope
+from factbook.domain.scope import Scope
+from factbook.domain.strict_json import dump_json
+from factbook.ports.log.log import Cipher, Forged, KeyStore, KeyWrapper, SealedKey
+
+CACHE_SECONDS = 60.0
+CACHED_KEYS = 4096
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A payload's JSON text, or when its key was destroyed."""
+
+    text: str | None
+    erased_at: str | None = None
+
+
+@dataclass(frozen=True)
+class _Held:
+    """A key in memory until an instant of the monotonic clock; `plain` is empty for a tombstone."""
+
+    key: SealedKey
+    plain: bytes
+    until: float
+
+
+class Vault:
+    """The data keys of this process: unwrapped at first use, forgotten after a minute, so an erasure waits that long."""
+
+    def __init__(
+        self,
+        keys: KeyStore,
+        wrapper: KeyWrapper,
+        cipher: Cipher,
+        elapsed: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._keys = keys
+        self._wrapper = wrapper
+        self._cipher = cipher
+        self._elapsed = elapsed
+        self._cache: dict[tuple[str, KeyName, int], _Held] = {}
+        self._newest: dict[tuple[str, KeyName], _Held] = {}
+
+    def seal(self, tenant: str, scope: Scope, bound: str, text: str) -> dict[str, Any] | None:
+        """The envelope to chain instead of a payload; None when the scope is not sealed. `bound` names its place."""
+        name = key_name(scope)
+        if name is None:
+            return None
+        held = self._sealing_key(tenant, name)
+        nonce, sealed = self._cipher.seal(held.plain, padded(text), bound.encode())
+        return Envelope(held.key.generation, _encode(nonce), _encode(sealed)).to_json()
+
+    def open(self, tenant: str, scope: Scope, bound: str, payload: Any) -> Opened:
+        """What a chained payload says. Raises Forged for one that was not sealed for this place."""
+        name = key_name(scope)
+        if name is None or payload is None:
+            return Opened(dump_json(payload))
+        envelope = read_envelope(payload)
+        if envelope is None:
+            raise Forged
+        held = self._opening_key(tenant, name, envelope.generation)
+        if held.key.destroyed_at is not None:
+            return Opened(None, held.key.destroyed_at)
+        text = self._cipher.open(held.plain, _decode(envelope.nonce), _decode(envelope.text), bound.encode())
+        return Opened(text.decode())
+
+    def destroy(self, tenant: str, selector: KeyName, at: str) -> int:
+        """Destroy every key an erasure reaches; how many were alive. Safe to repeat.
+
+        Other processes may seal and open with a destroyed key for `CACHE_SECONDS` more: an erasure waits that out.
+        """
+        destroyed = 0
+        for key in self._keys.walk(tenant):
+            if key.name.covered_by(selector) and key.destroyed_at is None:
+                self._keys.destroy(key, at)
+                destroyed += 1
+        self._cache = {
+            found: held for found, held in self._cache.items() if not found[1].covered_by(selector)
+        }
+        self._newest = {
+            found: held for found, held in self._newest.items() if not found[1].covered_by(selector)
+        }
+        return destroyed
+
+    def _sealing_key(self, tenant: str, name: KeyName) -> _Held:
+        held = self._newest.get((tenant, name))
+        if held is not None and held.until > self._elapsed():
+            return held
+        key = self._keys.newest(tenant, name)
+        held = (
+            self._hold(key)
+            if key is not None and key.destroyed_at is None
+            else self._next_generation(tenant, name, key)
+        )
+        self._newest[(tenant, name)] = held
+        return held
+
+    def _next_generation(self, tenant: str, name: KeyName, before: SealedKey | None) -> _Held:
+        plain, wrapped = self._wrapper.new_key(tenant)
+        while True:
+            fresh = SealedKey(tenant, name, 1 if before is None else before.generation + 1, wrapped)
+            there = self._keys.create(fresh)
+            if there is None:
+                return self._remember(fresh, plain)
+            if there.destroyed_at is None:  # a parallel twin was first
+                return self._hold(there)
+            before = there
+
+    def _opening_key(self, tenant: str, name: KeyName, generation: Any) -> _Held:
+        if not isinstance(generation, int) or isinstance(generation, bool):
+            raise Forged
+        held = self._cache.get((tenant, name, generation))
+        if held is not None and held.until > self._elapsed():
+            return held
+        key = self._keys.generation(tenant, name, generation)
+        if key is None:
+            raise Forged
+        return self._hold(key)
+
+    def _hold(self, key: SealedKey) -> _Held:
+        held = self._cache.get((key.tenant, key.name, key.generation))
+        if held is not None and held.key == key and held.until > self._elapsed():
+            return held
+        return self._remember(
+            key, b"" if key.wrapped is None else self._wrapper.unwrap(key.tenant, key.wrapped)
+        )
+
+    def _remember(self, key: SealedKey, plain: bytes) -> _Held:
+        if len(self._cache) >= CACHED_KEYS:
+            self._cache.clear()
+            self._newest.clear()
+        held = _Held(key, plain, self._elapsed() + CACHE_SECONDS)
+        self._cache[(key.tenant, key.name, key.generation)] = held
+        return held
+
+
+def _encode(raw: bytes) -> str:
+    return base64.urlsafe_b64encode(raw).decode().rstrip("=")
+
+
+def _decode(text: Any) -> bytes:
+    try:
+        return base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
+    except (binascii.Error, TypeError, ValueError) as error:
+        raise Forged from error

@@ -1,0 +1,84 @@
+"""The memory of one turn: what its intents find, as one block of data, with the policies a person verified."""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from factbook.domain.access.principals import Principal
+from factbook.domain.facts.facts import Fact
+from factbook.domain.retrieval.rendering import MemoryItem, RenderedMemory, interleave, render_memory
+from factbook.ports.facts.facts import Memory
+from factbook.usecases.retrieval.retrieve import Question, retrieve_facts
+from factbook.usecases.retrieval.searching import Engine, Mode
+
+IntentScope = Literal["same-conversation", "same-user", "same-project", "tenant"]
+
+_NEEDS: dict[IntentScope, tuple[tuple[str, ...], str]] = {
+    "same-conversation": (("threadId",), "memory-needs-conversation"),
+    "same-user": (("participantId", "userId"), "memory-needs-participant"),
+    "same-project": (("projectId",), "memory-needs-project"),
+    "tenant": ((), ""),
+}
+"""What the turn's scope must name for an intent to read anything (any of these), and the warning when it does not."""
+
+
+@dataclass(frozen=True)
+class Intent:
+    """What a turn wants to remember."""
+
+    types: tuple[str, ...] = ()
+    scope: IntentScope = "tenant"
+    mode: Mode = "both"
+    limit: int = 10
+
+
+@dataclass(frozen=True)
+class Turn:
+    """A turn that is about to be answered; `scope` names its user, project and conversation."""
+
+    query: str
+    intents: tuple[Intent, ...]
+    scope: dict[str, str] = field(default_factory=dict)
+    instruction_types: frozenset[str] = frozenset()
+    max_tokens: int | None = None
+
+
+@dataclass(frozen=True)
+class TurnMemory:
+    rendered: RenderedMemory
+    warnings: tuple[str, ...]
+    degraded: str | None
+
+
+def remember_turn(memory: Memory, engine: Engine, principal: Principal, turn: Turn) -> TurnMemory:
+    """Raises as `retrieve_facts`: an intent by meaning fails its turn when there are no embeddings."""
+    rankings: list[list[MemoryItem]] = []
+    warnings: dict[str, None] = {}
+    degraded: str | None = None
+    for intent in turn.intents:
+        scope, warning = _narrowed(intent.scope, turn.scope)
+        if scope is None:
+            warnings[warning] = None
+            continue
+        question = Question(intent.mode, turn.query, intent.limit, intent.types, scope)
+        found = retrieve_facts(memory, engine, principal, question)
+        rankings.append([_item(fact) for fact, _ in found.facts])
+        degraded = degraded or found.degraded
+    rendered = render_memory(interleave(rankings), turn.instruction_types, turn.max_tokens)
+    return TurnMemory(rendered, tuple(warnings), degraded)
+
+
+def _narrowed(kind: IntentScope, scope: dict[str, str]) -> tuple[dict[str, str] | None, str]:
+    """The partial scope an intent reads; None with a warning when the turn does not say whose it is."""
+    needed, warning = _NEEDS[kind]
+    named = next((key for key in needed if key in scope), None)
+    if needed and named is None:
+        return None, warning
+    keys = {named, "projectId"} if named in ("participantId", "threadId") else {named}
+    return {key: scope[key] for key in keys if key is not None and key in scope}, ""
+
+
+def _item(fact: Fact) -> MemoryItem:
+    by = fact.attributed_to
+    return MemoryItem(
+        fact.id, fact.version, fact.type, fact.trust, f"{by.kind}:{by.id}", fact.updated_at, fact.content_text
+    )

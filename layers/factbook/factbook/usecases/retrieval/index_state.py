@@ -1,0 +1,46 @@
+"""What the search index makes of one fact, and how far its building has come."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from factbook.domain.facts.facts import Fact
+from factbook.domain.retrieval.searchable import searchable
+from factbook.ports.retrieval.index import SearchIndex
+from factbook.ports.retrieval.indexing import Backlog, IndexJob, JobStore, PolicyStore, Trouble
+
+COUNTED = 1_000
+
+State = Literal["pending", "indexed", "failed"]
+
+
+@dataclass(frozen=True)
+class Indexed:
+    """`problem` says why a fact is not wholly searchable."""
+
+    state: State
+    problem: Trouble | None = None
+
+
+def index_state(index: SearchIndex, backlog: Backlog, policies: PolicyStore, fact: Fact) -> Indexed | None:
+    """Of a current revision; None for a fact that no search is to find. Raises SearchUnavailable."""
+    tenant = fact.scope.tenant_id
+    if not searchable(fact) or not policies.policy(tenant).indexes_of(fact.type):
+        return None
+    entry = index.lookup(tenant, [fact.id]).get(fact.id)
+    note = backlog.of(tenant, fact.id)
+    if note is not None and (entry is None or note.version >= entry.version):
+        return Indexed("pending" if note.trouble == "embedding" else "failed", note.trouble)
+    there = entry is not None and entry.live and (entry.revision or 0) >= fact.version
+    return Indexed("indexed" if there else "pending")
+
+
+@dataclass(frozen=True)
+class Progress:
+    """The job there is or was last, and how many records wait for their embedding (no more than `COUNTED` are counted)."""
+
+    job: IndexJob | None
+    waiting: int
+
+
+def index_progress(jobs: JobStore, backlog: Backlog) -> Progress:
+    return Progress(jobs.job(), len(backlog.waiting(COUNTED)))

@@ -1,0 +1,149 @@
+"""Bring the messages of conversations into the search index.
+
+A message is found by its own words, by its speaker's name and, counting half, by the message before it: an answer
+rarely repeats what it was asked.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from factbook.domain.errors import LogChanged
+from factbook.domain.log.entries import LogEntry
+from factbook.domain.retrieval.documents import chunks
+from factbook.domain.retrieval.messages import (
+    BEFORE_CHARACTERS,
+    ERASED_VERSION,
+    MESSAGE_VERSION,
+    SPOKEN,
+    Spoken,
+    meaning,
+    message_fields,
+)
+from factbook.domain.retrieval.tokenizer import Tokenizer
+from factbook.domain.strict_json import parse_json
+from factbook.ports.log.log import LogStore, StoredEntry
+from factbook.usecases.log.entries import open_entry
+from factbook.usecases.log.sealing import Vault
+from factbook.usecases.retrieval.indexing import (
+    MAX_EMBEDDED_CHUNKS,
+    Draft,
+    Indexing,
+    Meaning,
+    Name,
+    apply_drafts,
+)
+
+LOOK_BACK = 10
+"""Entries of a run, or of a thread, among which the message before one, and who it is told to, are looked for."""
+
+
+@dataclass(frozen=True)
+class Conversations:
+    """The ports of indexing messages."""
+
+    indexing: Indexing
+    log: LogStore
+    vault: Vault
+
+
+def index_messages(ports: Conversations, entries: Iterable[StoredEntry]) -> set[Name]:
+    """Index the messages among the entries; those (by tenant and log id) to be tried again.
+
+    Raises SearchUnavailable; Throttled or StorageUnavailable when keys or entries cannot be read.
+    """
+    return apply_drafts(ports.indexing, drafts_of(ports, entries))
+
+
+def drafts_of(ports: Conversations, entries: Iterable[StoredEntry]) -> list[Draft]:
+    runs: dict[tuple[str, str], list[StoredEntry]] = {}
+    for entry in entries:
+        if is_spoken(entry):
+            runs.setdefault((entry.tenant, entry.run_id), []).append(entry)
+    return [draft for spoken in runs.values() for draft in _of_run(ports, spoken)]
+
+
+def is_spoken(entry: StoredEntry) -> bool:
+    return parse_json(entry.text).get("kind") in SPOKEN
+
+
+def _of_run(ports: Conversations, spoken: list[StoredEntry]) -> list[Draft]:
+    """Drafts of one run's messages; one read gives the entries around all of them."""
+    spoken.sort(key=lambda entry: entry.sequence)
+    first, last = spoken[0], spoken[-1]
+    since = max(0, first.sequence - LOOK_BACK)
+    around, _ = ports.log.entries(first.tenant, first.run_id, since, min(last.sequence - since + 1, 1_000))
+    known = {entry.sequence: entry for entry in (*around, *spoken) if is_spoken(entry)}
+    opened = {sequence: _open(ports.vault, entry) for sequence, entry in known.items()}
+    drafts = []
+    for entry in spoken:
+        own = opened[entry.sequence]
+        if own is None:
+            continue
+        near = range(entry.sequence - 1, entry.sequence - LOOK_BACK - 1, -1)
+        earlier = [opened[sequence] for sequence in near if sequence in opened]
+        talk = earlier or _before_in_thread(ports, entry)
+        same = [each for each in talk if each is not None and each.scope == own.scope]
+        drafts.append(_draft(own, list(map(Spoken.of, same)), ports.indexing.tokenizer))
+    return drafts
+
+
+def _before_in_thread(ports: Conversations, entry: StoredEntry) -> list[LogEntry | None]:
+    """The messages before a run's first one, newest first."""
+    if entry.thread is None:
+        return []
+    position = f"{entry.timestamp}|{entry.run_id}"
+    page, _ = ports.log.thread(entry.tenant, entry.thread, position, LOOK_BACK, newest_first=True)
+    return [_open(ports.vault, found) for _, found in page if is_spoken(found)]
+
+
+def _open(vault: Vault, entry: StoredEntry) -> LogEntry | None:
+    """None for an entry that is not as it was written: no search may bring it back. Raises Throttled, StorageUnavailable."""
+    try:
+        return open_entry(vault, entry)
+    except LogChanged:
+        return None
+
+
+def _draft(entry: LogEntry, talk: Sequence[Spoken], tokenizer: Tokenizer) -> Draft:
+    """`talk`: what was said before, newest first."""
+    draft = Draft(entry.scope.tenant_id, entry.id, MESSAGE_VERSION, "conversations")
+    own = Spoken.of(entry)
+    if entry.payload_erased_at is not None or not own.words:
+        return Draft(draft.tenant, draft.id, ERASED_VERSION, draft.source)
+    context = talk[0] if talk and talk[0].words else None
+    other = next((each.speaker for each in talk if each.speaker not in ("", own.speaker)), "")
+    texts = tuple(chunks(own.words))
+    return Draft(
+        draft.tenant,
+        draft.id,
+        draft.version,
+        draft.source,
+        pieces=_pieces(texts, own, context, tokenizer),
+        meanings=_meanings(texts[:MAX_EMBEDDED_CHUNKS], own, context, other),
+        fields=message_fields(entry),
+    )
+
+
+def _pieces(
+    texts: Sequence[str], own: Spoken, context: Spoken | None, tokenizer: Tokenizer
+) -> tuple[str, ...]:
+    """Token texts: own words count twice, those of the message before once."""
+    pieces = []
+    for place, text in enumerate(texts):
+        tokens = 2 * list(tokenizer.document(Spoken(own.speaker, text).line))
+        if context is not None and place == 0:
+            tokens += tokenizer.document(context.line[:BEFORE_CHARACTERS])
+        pieces.append(" ".join(tokens))
+    return tuple(pieces)
+
+
+def _meanings(texts: Sequence[str], own: Spoken, context: Spoken | None, other: str) -> tuple[Meaning, ...]:
+    """`other`: who else speaks."""
+    before = ""
+    if context is not None:
+        said = Spoken(context.speaker, context.words[:BEFORE_CHARACTERS])
+        before = meaning(said, own.speaker if own.speaker != said.speaker else other)
+    return tuple(
+        Meaning(meaning(Spoken(own.speaker, text), other), before if place == 0 else "")
+        for place, text in enumerate(texts)
+    )

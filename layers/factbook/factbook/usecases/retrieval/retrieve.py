@@ -1,0 +1,164 @@
+"""Find facts: newest first, by words, by meaning or both. What is answered was just read from the store.
+
+A hit is dropped unless its fact is what was indexed, current, visible to the caller and within every filter now.
+"""
+
+import time
+from dataclasses import dataclass, field
+
+from factbook.domain import times
+from factbook.domain.access.principals import Principal
+from factbook.domain.access.rules import can_see, visibility
+from factbook.domain.errors import BadInput, SemanticUnavailable
+from factbook.domain.facts.facts import Fact
+from factbook.domain.filters import AllOf, AnyOf, Equals, Filter, Missing, OneOf, Range, evaluate
+from factbook.domain.retrieval.searchable import FACTS, SCOPE_FIELDS, fact_fields, index_version
+from factbook.ports.facts.facts import Memory
+from factbook.usecases.facts.listing import NEWEST, Query, list_facts
+from factbook.usecases.retrieval.searching import SEMANTIC_OFF, Asked, Engine, Mode, find
+
+LIST_PAGES = 5
+LIST_PAGE = 100
+ANSWER_BYTES = 3_500_000
+WAIT_SECONDS = 2.0
+_FIRST_LOOK, _LONGEST_LOOK = 0.02, 0.25
+
+
+@dataclass(frozen=True)
+class Question:
+    """What to find. A filter left empty keeps everything; `valid_at` is now by default."""
+
+    mode: Mode
+    text: str = ""
+    limit: int = 10
+    types: tuple[str, ...] = ()
+    scope: dict[str, str] = field(default_factory=dict)
+    trust: tuple[str, ...] = ()
+    subjects: tuple[str, ...] = ()
+    valid_at: str | None = None
+    min_score: float | None = None
+    embedding_model: str | None = None
+    after: tuple[tuple[str, int], ...] = ()
+
+
+@dataclass(frozen=True)
+class Found:
+    """Facts best first with their scores (none in a list); `degraded` says what this answer had to do without."""
+
+    facts: list[tuple[Fact, float | None]]
+    degraded: str | None = None
+
+
+def retrieve_facts(memory: Memory, engine: Engine, principal: Principal, question: Question) -> Found:
+    """Raises SemanticUnavailable, SearchUnavailable, or BadInput for a model that is not the active one."""
+    require_active_model(engine, question)
+    rule = asked_rule(principal, question, memory.clock.now())
+    if question.mode == "list":
+        return _listed(memory, principal, question, rule)
+
+    def read(versions: dict[str, int]) -> dict[str, Fact]:
+        heads = memory.facts.heads(principal.tenant, list(versions))
+        return {
+            key: head.fact
+            for key, head in heads.items()
+            if index_version(head.fact, head.edition) == versions[key]
+            and head.fact.current
+            and may_answer(principal, head.fact, rule)
+        }
+
+    behind = is_behind(memory, engine, principal, question.after)
+    asked = Asked(question.mode, question.text, question.limit, question.min_score)
+    answer = find(engine, principal.tenant, asked, rule, read)
+    return Found(_within_size(list(answer.found)), answer.degraded or ("index-behind" if behind else None))
+
+
+def asked_rule(principal: Principal, question: Question, now: str) -> Filter:
+    """Everything a fact must be to answer: visible to the principal, within the filters, valid, unexpired, reviewed."""
+    valid = times.epoch_ms(question.valid_at or now)
+    parts: list[Filter] = [
+        visibility(principal),
+        Equals("source", FACTS),
+        Missing("review"),
+        AnyOf((Missing("expires_at"), Range("expires_at", gt=times.epoch_ms(now)))),
+        AnyOf((Missing("valid_from"), Range("valid_from", lte=valid))),
+        AnyOf((Missing("valid_until"), Range("valid_until", gt=valid))),
+        *scope_parts(question.scope),
+    ]
+    choices = {"type": question.types, "trust": question.trust, "subjects": question.subjects}
+    parts += [OneOf(name, values) for name, values in choices.items() if values]
+    return AllOf(tuple(parts))
+
+
+def scope_parts(scope: dict[str, str]) -> list[Filter]:
+    return [Equals(SCOPE_FIELDS[key], value) for key, value in sorted(scope.items())]
+
+
+def may_answer(principal: Principal, fact: Fact, rule: Filter) -> bool:
+    """Whether a current fact passes the same rule that the index was asked with, and the reader's own check."""
+    fields = {"tenant": fact.scope.tenant_id, "id": fact.id, **fact_fields(fact)}
+    return can_see(principal, fact) and evaluate(rule, fields)
+
+
+def require_active_model(engine: Engine, question: Question) -> None:
+    """Raises BadInput when the caller names another model than the one in use, SemanticUnavailable when there is none."""
+    if question.embedding_model is None:
+        return
+    if question.mode == "semantic" and engine.spaces is None:
+        raise SemanticUnavailable(SEMANTIC_OFF)
+    space = engine.spaces.active() if engine.spaces else None
+    if space is None or space.model != question.embedding_model:
+        raise BadInput(
+            "embeddingModel is not the model in use. Leave it out, or ask /v1/memory/status for its name."
+        )
+
+
+def is_behind(
+    memory: Memory, engine: Engine, principal: Principal, after: tuple[tuple[str, int], ...]
+) -> bool:
+    """Wait until the index shows what the caller wrote, at most two seconds; whether it still does not."""
+    if not after:
+        return False
+    heads = memory.facts.heads(principal.tenant, [fact_id for fact_id, _ in after])
+    wanted = {
+        key: index_version(head.fact, head.edition)
+        for key, head in heads.items()
+        if can_see(principal, head.fact)
+    }
+    started, slept, pause = time.monotonic(), 0.0, _FIRST_LOOK
+    while True:
+        entries = engine.index.lookup(principal.tenant, list(wanted))
+        wanted = {
+            key: version
+            for key, version in wanted.items()
+            if key not in entries or entries[key].version < version
+        }
+        if not wanted or max(slept, time.monotonic() - started) + pause > WAIT_SECONDS:
+            return bool(wanted)
+        engine.sleep(pause)
+        slept += pause
+        pause = min(2 * pause, _LONGEST_LOOK)
+
+
+def _listed(memory: Memory, principal: Principal, question: Question, rule: Filter) -> Found:
+    query = Query(question.types[0] if len(question.types) == 1 else None, question.scope)
+    found: list[tuple[Fact, float | None]] = []
+    position = NEWEST
+    for _ in range(LIST_PAGES):
+        page = list_facts(memory, principal, query, LIST_PAGE, position)
+        found += [(fact, None) for fact in page.facts if may_answer(principal, fact, rule)]
+        if len(found) >= question.limit or page.position is None:
+            return Found(_within_size(found[: question.limit]))
+        position = page.position
+    return Found(_within_size(found), "list-incomplete")
+
+
+def _within_size(found: list[tuple[Fact, float | None]]) -> list[tuple[Fact, float | None]]:
+    """As many of the best as fit into one answer; always the first."""
+    size = 0
+    kept: list[tuple[Fact, float | None]] = []
+    for fact, score in found:
+        size += fact.inline_bytes
+        if kept and size > ANSWER_BYTES:
+            break
+        kept.append((fact, score))
+    return kept

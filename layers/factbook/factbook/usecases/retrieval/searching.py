@@ -1,0 +1,177 @@
+"""Ask the search index, read back what it proposes, and ask for more until enough survives or nothing is left.
+
+Facts and messages are found alike; they differ in the rule they must pass and in how they are read back.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Generic, Literal, TypeVar
+
+from factbook.domain.errors import SearchUnavailable, SemanticUnavailable
+from factbook.domain.filters import Filter
+from factbook.domain.retrieval.ranking import Ranking, fuse_keyword_and_meaning
+from factbook.domain.retrieval.tokenizer import Tokenizer
+from factbook.ports.retrieval.embeddings import EmbeddingFailure, EmbeddingsUnavailable, Vector
+from factbook.ports.retrieval.index import (
+    Hit,
+    IndexMissing,
+    KeywordLeg,
+    Leg,
+    LegFailure,
+    SearchIndex,
+    VectorLeg,
+)
+from factbook.usecases.retrieval.embedding_spaces import Spaces
+
+Mode = Literal["list", "keyword", "semantic", "both"]
+Record = TypeVar("Record")
+Reader = Callable[[dict[str, int]], dict[str, Record]]
+"""From record ids, with the version each has in the index, to those that may be answered."""
+
+LEG_DEPTH = 100
+FUSED_DEPTH = 200
+"""A leg that another one judges is asked deeper: what it leaves out has no opinion on the other's hits."""
+
+MAX_DEPTH = 4096
+REFILLS = 3
+READ_AT_ONCE = 100
+QUERY_CHARACTERS = 8_000
+"""A longer query is embedded by its beginning; its words all count."""
+
+SEMANTIC_OFF = (
+    'Mode "semantic" searches by meaning, and this runtime has no embeddings. '
+    'An operator turns them on with KINDGI_MEMORY_EMBEDDINGS; until then use "keyword".'
+)
+_NO_VECTOR = 'The embeddings endpoint gave no usable answer. Retry, or use mode "keyword".'
+_BUILDING = 'The index by meaning is still being built; see /v1/memory/status. Until then use mode "keyword".'
+
+
+@dataclass(frozen=True)
+class Engine:
+    """The ports of searching. `spaces` is None when search by meaning is off."""
+
+    index: SearchIndex
+    tokenizer: Tokenizer
+    spaces: Spaces | None = None
+    sleep: Callable[[float], None] = time.sleep
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What to look for, how, and how many.
+
+    `least`: the lowest score to answer. `meanings`: texts that together say what to look for by meaning, when it is not
+    the text alone.
+    """
+
+    mode: Mode
+    text: str
+    limit: int
+    least: float | None = None
+    meanings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Answer(Generic[Record]):
+    """Records best first with their scores; `degraded` says what the search had to do without."""
+
+    found: list[tuple[Record, float]]
+    degraded: str | None
+
+
+def find(engine: Engine, tenant: str, asked: Asked, rule: Filter, read: Reader[Record]) -> Answer[Record]:
+    """At most `asked.limit` records that pass `rule`. Raises SearchUnavailable, SemanticUnavailable."""
+    search = _Search(engine, tenant, asked, rule, read)
+    try:
+        found = search.run()
+    except IndexMissing as error:
+        raise SearchUnavailable(error.message) from error
+    return Answer(found, search.degraded)
+
+
+class _Search(Generic[Record]):
+    """One search: rounds of one question to the index and one read, until enough records survive."""
+
+    def __init__(self, engine: Engine, tenant: str, asked: Asked, rule: Filter, read: Reader[Record]) -> None:
+        self._engine = engine
+        self._tenant = tenant
+        self._asked = asked
+        self._rule = rule
+        self._reader = read
+        self._read: dict[str, Record | None] = {}
+        self.degraded: str | None = None
+
+    def run(self) -> list[tuple[Record, float]]:
+        vector = None if self._asked.mode == "keyword" else self._embedded()
+        depth = max(FUSED_DEPTH if self._asked.mode == "both" else LEG_DEPTH, 2 * self._asked.limit)
+        ranked, versions, whole = self._ranked(vector, depth)
+        for _ in range(1 + REFILLS):
+            self._read_next(ranked, versions)
+            if len(self._survivors(ranked)) >= self._asked.limit:
+                break
+            if all(key in self._read for key, _ in ranked):
+                if whole or depth >= MAX_DEPTH:
+                    break
+                depth = min(4 * depth, MAX_DEPTH)
+                ranked, versions, whole = self._ranked(vector, depth)
+        return self._survivors(ranked)[: self._asked.limit]
+
+    def _ranked(self, vector: Vector | None, depth: int) -> tuple[Ranking, dict[str, int], bool]:
+        """One question: the ranking, each record's version in the index, and whether no leg can give more."""
+        legs: dict[str, Leg] = {}
+        if self._asked.mode != "semantic":
+            legs["keyword"] = KeywordLeg(self._engine.tokenizer.query(self._asked.text), self._rule, depth)
+        if vector is not None:
+            legs["semantic"] = VectorLeg(vector, self._rule, depth)
+        answers = self._engine.index.search(self._tenant, list(legs.values()))
+        hits: dict[str, Sequence[Hit]] = {}
+        for name, answer in zip(legs, answers, strict=True):
+            if isinstance(answer, LegFailure):
+                self.degraded = f"{name}-{answer.reason}"
+            else:
+                hits[name] = answer
+        versions = {hit.id: hit.version for found in hits.values() for hit in found}
+        return self._scored(hits), versions, all(len(found) < depth for found in hits.values())
+
+    def _scored(self, hits: dict[str, Sequence[Hit]]) -> Ranking:
+        keyword, semantic = (
+            [(hit.id, hit.score) for hit in hits.get(name, ())] for name in ("keyword", "semantic")
+        )
+        fused = self._asked.mode == "both"
+        ranked = fuse_keyword_and_meaning(keyword, semantic) if fused else keyword or semantic
+        least = self._asked.least
+        return ranked if least is None else [(key, score) for key, score in ranked if score >= least]
+
+    def _read_next(self, ranked: Ranking, versions: dict[str, int]) -> None:
+        """Read back the best records: half as many again as are asked for, and then whatever one read can hold."""
+        limit = self._asked.limit
+        first = min(READ_AT_ONCE, limit + max(5, limit // 2))
+        unread = [key for key, _ in ranked if key not in self._read]
+        batch = unread[: READ_AT_ONCE if self._read else first]
+        records = self._reader({key: versions[key] for key in batch}) if batch else {}
+        self._read |= {key: records.get(key) for key in batch}
+
+    def _survivors(self, ranked: Ranking) -> list[tuple[Record, float]]:
+        return [(record, score) for key, score in ranked if (record := self._read.get(key)) is not None]
+
+    def _embedded(self) -> Vector | None:
+        """The query's vector; without one `both` goes on by words, and says so."""
+        spaces, alone = self._engine.spaces, self._asked.mode == "semantic"
+        if spaces is None:
+            if alone:
+                raise SemanticUnavailable(SEMANTIC_OFF)
+            self.degraded = "no-embeddings"
+            return None
+        try:
+            vector = spaces.embed_query(
+                [text[:QUERY_CHARACTERS] for text in self._asked.meanings or (self._asked.text,)]
+            )
+        except EmbeddingsUnavailable:
+            vector = EmbeddingFailure("no answer")
+        if vector is None or isinstance(vector, EmbeddingFailure):
+            self.degraded = "embeddings-building" if vector is None else "embeddings-unavailable"
+            if alone:
+                raise SearchUnavailable(_BUILDING if vector is None else _NO_VECTOR)
+            return None
+        return vector

@@ -1,0 +1,87 @@
+"""The composition root of the log: what needs cryptography, KMS or the bucket is imported at first use."""
+
+from datetime import UTC, datetime
+from functools import cache, cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from factbook.adapters.log.dynamodb_log import DynamoLog
+from factbook.adapters.log.dynamodb_sealing_keys import DynamoKeys
+from factbook.adapters.log.dynamodb_tree import DynamoTree
+from factbook.domain.log.runs import format_micros
+from factbook.usecases.log.appending import Log
+from factbook.usecases.log.sealing import Vault
+
+if TYPE_CHECKING:
+    from factbook.adapters.lambda_invoke import LambdaFunction
+    from factbook.ports.log.log import CheckpointStore, KeyWrapper, LogClock, Signer
+    from factbook.settings import Settings
+    from factbook.usecases.log.checkpoints import Checkpointing
+
+
+class SystemLogClock:
+    def micros(self) -> str:
+        return format_micros(datetime.now(UTC))
+
+
+class LogServices:
+    """What the log's routes and the checkpoint function use; each part is made at first use."""
+
+    def __init__(self, settings: "Settings", client: Any, clock: "LogClock | None" = None) -> None:
+        self._settings = settings
+        self._client = cache(client)
+        self.clock: LogClock = clock or SystemLogClock()
+
+    @cached_property
+    def log(self) -> Log:
+        return Log(self.store, self.vault, self.clock)
+
+    @cached_property
+    def store(self) -> DynamoLog:
+        return DynamoLog(self._client("dynamodb"), self._settings.log_table)
+
+    @cached_property
+    def tree(self) -> DynamoTree:
+        return DynamoTree(self._client("dynamodb"), self._settings.access_table)
+
+    @cached_property
+    def vault(self) -> Vault:
+        from factbook.adapters.log.aes_gcm import AesGcm
+
+        return Vault(DynamoKeys(self._client("dynamodb"), self._settings.keys_table), self._wrapper, AesGcm())
+
+    @cached_property
+    def published(self) -> "CheckpointStore":
+        from factbook.adapters.log.s3_checkpoints import S3Checkpoints
+
+        return S3Checkpoints(self._client("s3"), self._settings.checkpoints_bucket)
+
+    @cached_property
+    def checkpointing(self) -> "Checkpointing":
+        from factbook.usecases.log.checkpoints import Checkpointing
+
+        return Checkpointing(self.store, self.tree, self.published, self._signer, self.clock)
+
+    @cached_property
+    def checkpoint_function(self) -> "LambdaFunction":
+        from factbook.adapters.lambda_invoke import LambdaFunction
+
+        return LambdaFunction(self._client("lambda"), self._settings.checkpoint_function)
+
+    @property
+    def _wrapper(self) -> "KeyWrapper":
+        from factbook.adapters.log.kms_wrapper import KmsWrapper
+
+        return KmsWrapper(self._client("kms"), self._settings.kms_key_id)
+
+    @property
+    def _signer(self) -> "Signer":
+        kind, _, where = self._settings.checkpoint_signer.partition(":")
+        name = self._settings.checkpoint_origin
+        if kind == "file":
+            from factbook.adapters.log.file_signer import FileSigner
+
+            return FileSigner(Path(where), name)
+        from factbook.adapters.log.kms_signer import KmsSigner
+
+        return KmsSigner(self._client("kms"), where, name)

@@ -1,0 +1,150 @@
+"""The composition root of the functions that search: what only they carry is imported here, at first use."""
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from factbook.adapters.facts.dynamodb_walks import DynamoFactWalk, DynamoRemains
+from factbook.adapters.facts.s3_reader import S3BlobReader
+from factbook.adapters.log.dynamodb_entries import DynamoMessages
+from factbook.adapters.retrieval.dynamodb_backlog import DynamoBacklog
+from factbook.adapters.retrieval.dynamodb_jobs import DynamoJobs
+from factbook.adapters.retrieval.openai_embeddings import EmbeddingSettings, OpenAICompatibleEmbedder
+from factbook.adapters.retrieval.sqs_dead_letters import SqsDeadLetters
+from factbook.domain.errors import SearchUnavailable
+from factbook.domain.retrieval.tokenizer import Tokenizer
+from factbook.ports.retrieval.index import SearchIndex
+from factbook.settings import Settings
+from factbook.usecases.retrieval.embedding_spaces import Spaces
+from factbook.usecases.retrieval.index_jobs import Jobs
+from factbook.usecases.retrieval.indexing import Indexing
+from factbook.usecases.retrieval.messages import Conversations
+from factbook.usecases.retrieval.recall import Recall
+from factbook.usecases.retrieval.searching import Engine
+
+if TYPE_CHECKING:
+    from factbook.wiring.services import Services
+
+QUERY_PATIENCE = {"retries": 1, "timeout": 2.0}
+INDEXING_PATIENCE = {"retries": 3, "timeout": 20.0}
+
+
+class SearchServices:
+    """What retrieval and indexing use; each part is made at first use."""
+
+    def __init__(self, wired: "Services", client: Any) -> None:
+        self._wired = wired
+        self._client = client
+        self.settings: Settings = wired.settings
+
+    @cached_property
+    def engine(self) -> Engine:
+        return Engine(self.index, self.tokenizer, self._spaces(QUERY_PATIENCE))
+
+    @cached_property
+    def recall(self) -> Recall:
+        return Recall(self.engine, self._wired.logs.store, self.messages, self._wired.logs.vault)
+
+    @cached_property
+    def conversations(self) -> Conversations:
+        return Conversations(self.indexing, self._wired.logs.store, self._wired.logs.vault)
+
+    @cached_property
+    def messages(self) -> DynamoMessages:
+        return DynamoMessages(self._client("dynamodb"), self.settings.log_table)
+
+    @cached_property
+    def indexing(self) -> Indexing:
+        settings = self.settings
+        return Indexing(
+            index=self.index,
+            tokenizer=self.tokenizer,
+            blobs=S3BlobReader(self._client("s3")),
+            policies=self._wired.policies,
+            backlog=self.backlog,
+            dead_letters=SqsDeadLetters(self._client("sqs"), settings.index_dead_letters),
+            spaces=self._spaces(INDEXING_PATIENCE),
+        )
+
+    @cached_property
+    def backlog(self) -> DynamoBacklog:
+        return DynamoBacklog(self._client("dynamodb"), self.settings.access_table)
+
+    @cached_property
+    def job_store(self) -> DynamoJobs:
+        return DynamoJobs(self._client("dynamodb"), self.settings.access_table)
+
+    @cached_property
+    def walk(self) -> DynamoFactWalk:
+        return DynamoFactWalk(self._client("dynamodb"), self.settings.facts_table, self._wired.memory.facts)
+
+    @cached_property
+    def jobs(self) -> Jobs:
+        return Jobs(
+            indexing=self.indexing,
+            facts=self._wired.memory.facts,
+            walk=self.walk,
+            jobs=self.job_store,
+            clock=self._wired.clock,
+            conversations=self.conversations,
+            entries=self.messages,
+        )
+
+    @cached_property
+    def remains(self) -> DynamoRemains:
+        return DynamoRemains(
+            self._client("dynamodb"), self.settings.facts_table, self._wired.memory.blobs.discard
+        )
+
+    @cached_property
+    def tokenizer(self) -> Tokenizer:
+        from factbook_search.english import english_tokenizer
+
+        return english_tokenizer()
+
+    @cached_property
+    def index(self) -> SearchIndex:
+        """Raises SearchUnavailable when the deployment has no search."""
+        settings = self.settings
+        if settings.search_sqlite:
+            from factbook_search.sqlite_index import SqliteIndex
+
+            return SqliteIndex(settings.search_sqlite)
+        if settings.opensearch_url:
+            return _opensearch(settings)
+        raise SearchUnavailable(
+            "This deployment has no search index. An operator adds one with OPENSEARCH_URL."
+        )
+
+    def _spaces(self, patience: dict[str, Any]) -> Spaces | None:
+        settings = self.settings
+        found = EmbeddingSettings.checked(
+            settings.memory_embeddings,
+            settings.memory_embeddings_url,
+            settings.memory_embeddings_model,
+            settings.memory_embeddings_api_key,
+        )
+        if found is None:
+            return None
+        return Spaces(self.index, OpenAICompatibleEmbedder(found, secret=_secret, **patience))
+
+
+def _opensearch(settings: Settings) -> SearchIndex:
+    import boto3
+
+    from factbook_search.opensearch_client import connect
+    from factbook_search.opensearch_index import OpenSearchIndex
+
+    session = boto3.Session()
+    signed = ".amazonaws.com" in settings.opensearch_url
+    client = connect(
+        settings.opensearch_url,
+        credentials=session.get_credentials() if signed else None,
+        region=session.region_name if signed else None,
+    )
+    return OpenSearchIndex(client, engine="faiss" if settings.opensearch_engine == "faiss" else "lucene")
+
+
+def _secret(arn: str) -> str:
+    from aws_lambda_powertools.utilities.parameters import get_secret
+
+    return str(get_secret(arn, max_age=300))

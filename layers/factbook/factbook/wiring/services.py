@@ -1,0 +1,133 @@
+"""The composition root: the only module that makes clients and wires adapters to use cases."""
+
+from datetime import UTC, datetime
+from functools import cache, cached_property
+from typing import TYPE_CHECKING, Any
+
+import botocore.session
+from botocore.config import Config
+
+from factbook.adapters.access.dynamodb_tokens import DynamoAccess
+from factbook.adapters.facts.dynamodb_facts import DynamoFacts
+from factbook.adapters.facts.s3_blobs import S3Blobs
+from factbook.adapters.policy.dynamodb_policies import DynamoPolicies
+from factbook.api.access.authentication import Authenticator, secret_digest, token_text
+from factbook.api.cursors import Cursors
+from factbook.domain.access.principals import Actor, Principal
+from factbook.domain.times import format_instant
+from factbook.ports.facts.facts import Clock, Memory, Token
+from factbook.settings import Settings, read_settings
+from factbook.usecases.policy.policies import KnownPolicies
+
+if TYPE_CHECKING:
+    from factbook.wiring.log.services import LogServices
+    from factbook.wiring.retrieval.services import SearchServices
+
+# A timeout is retried by the SDK: every write here recognises its own first try.
+SDK = Config(
+    connect_timeout=2,
+    read_timeout=5,
+    retries={"mode": "standard", "max_attempts": 4},
+    max_pool_connections=32,
+    tcp_keepalive=True,
+)
+
+
+# A presigned URL of another signature version would not open an object encrypted by KMS.
+SIGNING = {"s3": Config(signature_version="s3v4")}
+
+
+class SystemClock:
+    def now(self) -> str:
+        return format_instant(datetime.now(UTC))
+
+
+@cache
+def sdk_session() -> Any:
+    """The SDK without boto3's resources and transfers, which nothing here uses and every cold start would load."""
+    return botocore.session.get_session()
+
+
+def make_client(service: str) -> Any:
+    config = SDK.merge(SIGNING[service]) if service in SIGNING else SDK
+    return sdk_session().create_client(service, config=config)
+
+
+class Services:
+    """Everything the routes of one function use; each part is made at first use."""
+
+    def __init__(self, settings: Settings, clock: Clock | None = None, client: Any = None) -> None:
+        self.settings = settings
+        self.clock = clock or SystemClock()
+        self._client = cache(client or make_client)  # a client is slow to make, and shared by every port
+
+    @cached_property
+    def access(self) -> DynamoAccess:
+        return DynamoAccess(self._dynamodb, self.settings.access_table)
+
+    @cached_property
+    def authenticator(self) -> Authenticator:
+        return Authenticator(self.access, self.clock)
+
+    @cached_property
+    def cursors(self) -> Cursors:
+        return Cursors(self._signing_key)
+
+    @cached_property
+    def memory(self) -> Memory:
+        return Memory(
+            facts=DynamoFacts(self._dynamodb, self.settings.facts_table),
+            blobs=S3Blobs(self._client("s3"), self.settings.blobs_bucket),
+            clock=self.clock,
+            signing_key=self._signing_key,
+            policy=self.policies.policy,
+        )
+
+    @cached_property
+    def logs(self) -> "LogServices":
+        """What the log uses; imported at first use, as most requests are of facts."""
+        from factbook.wiring.log.services import LogServices
+
+        return LogServices(self.settings, self._client)
+
+    @cached_property
+    def policies(self) -> KnownPolicies:
+        return KnownPolicies(DynamoPolicies(self._dynamodb, self.settings.access_table))
+
+    @cached_property
+    def searching(self) -> "SearchServices":
+        """What only the functions with the search layer use; its libraries are imported here and nowhere else."""
+        from factbook.wiring.retrieval.services import SearchServices
+
+        return SearchServices(self, self._client)
+
+    def _signing_key(self) -> bytes:
+        return self._key
+
+    @cached_property
+    def _key(self) -> bytes:
+        return self.access.cursor_key()
+
+    @cached_property
+    def _dynamodb(self) -> Any:
+        return self._client("dynamodb")
+
+
+@cache
+def services() -> Services:
+    """The services of this process, from its environment."""
+    return Services(read_settings())
+
+
+def ensure_admin_token(wired: Services, tenant: str, token_id: str, secret: str, user: str = "admin") -> str:
+    """The tenant's first administrator token, created unless it is there; its text."""
+    wired.access.create_token(
+        Token(
+            id=token_id,
+            secret_sha256=secret_digest(secret),
+            principal=Principal(tenant, Actor(kind="user", id=user), admin=True),
+            created_at=wired.clock.now(),
+            created_by="service:setup",
+        )
+    )
+    return token_text(token_id, secret)
