@@ -6,7 +6,7 @@ from typing import Any
 from factbook.adapters.log.dynamodb_stream import log_records
 from factbook.api.telemetry import kind_of, logger, observe
 from factbook.domain.errors import FactbookError
-from factbook.ports.log.log import DirtyRun
+from factbook.ports.log.checkpoints import DirtyRun
 from factbook.usecases.log import checkpoints
 from factbook.usecases.log.proofs import note_json
 from factbook.wiring.log.services import LogServices

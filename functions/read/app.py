@@ -1,29 +1,20 @@
 """Reads: facts, the log, tokens, and what the service says of itself."""
 
 from factbook import SCHEMA_VERSION
+from factbook.api.access.models import Identity, TokenPage
+from factbook.api.access.views import token_json
 from factbook.api.app import Answer, App, Call
-from factbook.api.facts.models import (
-    ContentQuery,
-    CursorQuery,
-    FactAnswer,
-    FactPage,
-    GetQuery,
-    Health,
-    Identity,
-    ListQuery,
-    PageQuery,
-    ScopeRequest,
-    Status,
-    TokenPage,
-)
+from factbook.api.facts.models import ContentQuery, FactAnswer, FactPage, GetQuery, ListQuery
+from factbook.api.health import Health
 from factbook.api.log import routes as log_routes
+from factbook.api.models import CursorQuery, PageQuery, ScopeRequest
+from factbook.api.pages import page_json
 from factbook.api.policy import routes as policy_routes
 from factbook.api.requests import validate
-from factbook.api.retrieval.views import index_progress_json, index_state_json
-from factbook.api.views import page_json, search_line, token_json
+from factbook.api.retrieval.models import Status
+from factbook.api.retrieval.views import index_progress_json, index_state_json, search_line
 from factbook.domain import errors as e
-from factbook.domain.strict_json import parse_json
-from factbook.ports.facts.facts import Json
+from factbook.domain.strict_json import Json, parse_json
 from factbook.usecases.access import tokens
 from factbook.usecases.facts import listing, reading
 

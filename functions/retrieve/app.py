@@ -4,7 +4,7 @@ from factbook.api.app import Answer, App, Call
 from factbook.api.retrieval.models import ContextAnswer, ContextRequest, Retrieve, Retrieved
 from factbook.domain import errors as e
 from factbook.domain.retrieval.rendering import MemoryItem
-from factbook.ports.facts.facts import Json
+from factbook.domain.strict_json import Json
 from factbook.usecases.retrieval import context, recall, retrieve
 
 app = App("retrieve")

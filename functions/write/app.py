@@ -5,16 +5,15 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from factbook.api.access.authentication import derived_token_id, new_secret, secret_digest, token_text
+from factbook.api.access.models import CreateToken, NewTokenAnswer, TokenAnswer
+from factbook.api.access.views import token_json
 from factbook.api.app import UNFORESEEN, Answer, App, Call
 from factbook.api.errors import status_of
 from factbook.api.facts.models import (
     MAX_BATCH,
-    CreateToken,
     DeleteQuery,
-    NewTokenAnswer,
     RequestUpload,
     SupersedeFact,
-    TokenAnswer,
     UploadAnswer,
     VerifyFact,
     WriteFact,
@@ -24,14 +23,14 @@ from factbook.api.facts.models import (
 from factbook.api.log import routes as log_routes
 from factbook.api.policy import routes as policy_routes
 from factbook.api.requests import MAX_NAME, read_object, validate
-from factbook.api.views import token_json
 from factbook.domain import errors as e
 from factbook.domain import times
 from factbook.domain.access.principals import Principal
 from factbook.domain.facts.facts import Fact
 from factbook.domain.facts.ids import fact_id_for
-from factbook.domain.strict_json import dump_json
-from factbook.ports.facts.facts import Json, Operation, Token
+from factbook.domain.strict_json import Json, dump_json
+from factbook.ports.access.tokens import Token
+from factbook.ports.facts.facts import Operation
 from factbook.usecases.access import tokens
 from factbook.usecases.facts import changes as facts
 from factbook.usecases.facts import payloads

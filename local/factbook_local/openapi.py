@@ -13,7 +13,7 @@ from pydantic.json_schema import JsonSchemaMode, models_json_schema
 
 from factbook.api.app import App, Route
 from factbook.api.errors import STATUSES
-from factbook.api.facts.models import ErrorAnswer
+from factbook.api.models import ErrorAnswer
 from factbook.domain import errors as e
 from factbook.domain.facts.facts import Fact
 

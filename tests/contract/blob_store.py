@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 import pytest
 from support.access_model import NAMES
 
-from factbook.ports.facts.facts import BlobStore
+from factbook.ports.facts.blobs import BlobStore
 
 BODY = "é😀".encode() * 30_000
 

@@ -2,7 +2,8 @@
 
 import pytest
 
-from factbook.ports.log.log import Forged, KeyWrapper, Signer
+from factbook.ports.log.checkpoints import Signer
+from factbook.ports.log.sealing import Forged, KeyWrapper
 from factbook.verify.notes import read_key
 
 

@@ -8,19 +8,17 @@ import pytest
 from factbook.domain.log.merkle import Edge, leaf_hash
 from factbook.domain.log.runs import Leaf, new_salt
 from factbook.domain.log.sealing import KeyName
-from factbook.ports.facts.facts import Contended
-from factbook.ports.log.log import (
+from factbook.ports.contention import Contended
+from factbook.ports.log.checkpoints import (
     CheckpointStore,
     DirtyRun,
     Growth,
-    KeyStore,
-    LogStore,
     NoteConflict,
     PublishedNote,
-    SealedKey,
-    StoredEntry,
     TreeStore,
 )
+from factbook.ports.log.entries import LogStore, StoredEntry
+from factbook.ports.log.sealing import KeyStore, SealedKey
 
 AT = "2026-01-01T00:00:{:02d}.000000Z"
 

@@ -30,7 +30,8 @@ from support.visibility import (
 from factbook.domain import times
 from factbook.domain.access.principals import Principal
 from factbook.domain.errors import NotFound
-from factbook.domain.facts.facts import FactChanges, Payload, close, open_fact
+from factbook.domain.facts.facts import FactChanges, Payload
+from factbook.domain.facts.transitions import close, open_fact
 from factbook.domain.scope import Scope
 from factbook.ports.facts.facts import Head
 from factbook.usecases.facts import listing, reading

@@ -9,7 +9,7 @@ from typing import Any
 import boto3
 from botocore.config import Config
 
-from factbook.ports.facts.facts import Clock
+from factbook.ports.clock import Clock
 from factbook.settings import Settings
 from factbook.wiring.services import SDK, SIGNING, Services
 from factbook_local.dataplane.process import CREDENTIALS, DataPlaneProcess

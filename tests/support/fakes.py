@@ -9,7 +9,10 @@ from factbook.adapters.dynamodb.key_parts import part, shard_of
 from factbook.domain import times
 from factbook.domain.facts.facts import Fact
 from factbook.domain.policy.policy import Policy
-from factbook.ports.facts.facts import Clock, Head, Memory, Row, Token
+from factbook.ports.access.tokens import Token
+from factbook.ports.clock import Clock
+from factbook.ports.facts.facts import Head, Row
+from factbook.ports.facts.ports import Memory
 from factbook.settings import Settings
 from factbook.wiring.services import Services
 

@@ -8,15 +8,9 @@ from dataclasses import replace
 from factbook.domain.log.merkle import Edge
 from factbook.domain.log.runs import Leaf
 from factbook.domain.log.sealing import KeyName
-from factbook.ports.log.log import (
-    DirtyRun,
-    Forged,
-    Growth,
-    NoteConflict,
-    PublishedNote,
-    SealedKey,
-    StoredEntry,
-)
+from factbook.ports.log.checkpoints import DirtyRun, Growth, NoteConflict, PublishedNote
+from factbook.ports.log.entries import StoredEntry
+from factbook.ports.log.sealing import Forged, SealedKey
 
 
 class FakeLog:

@@ -14,7 +14,7 @@ import boto3
 
 from factbook.adapters.log.dynamodb_log import DynamoLog
 from factbook.domain.access.principals import Actor, Principal
-from factbook.ports.log.log import StoredEntry
+from factbook.ports.log.entries import StoredEntry
 from factbook.settings import Settings
 from factbook.usecases.log.appending import Log, Request, append_entries
 from factbook.wiring.log.services import LogServices

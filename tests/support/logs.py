@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from factbook.adapters.dynamodb.key_parts import key
-from factbook.ports.facts.facts import Json
+from factbook.domain.strict_json import Json
 from factbook.verify.judges import Verdict, audit, verify_run
 from factbook.verify.notes import VerifierKey, read_key
 from factbook.wiring.log.services import LogServices

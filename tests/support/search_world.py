@@ -14,11 +14,14 @@ from factbook.domain.log.runs import later_micros
 from factbook.domain.policy.policy import Policy
 from factbook.domain.retrieval.searchable import content_words
 from factbook.domain.scope import Scope
-from factbook.ports.facts.facts import Head, Memory, Operation
-from factbook.ports.log.log import StoredEntry
+from factbook.ports.facts.facts import Head, Operation
+from factbook.ports.facts.ports import Memory
+from factbook.ports.facts.walks import HeadPage
+from factbook.ports.log.entries import StoredEntry
+from factbook.ports.log.walks import EntryPage
 from factbook.ports.retrieval.embeddings import EmbeddingFailure, EmbeddingsUnavailable, Vector
 from factbook.ports.retrieval.index import EmbeddingSpace, SearchIndex
-from factbook.ports.retrieval.indexing import EntryPage, HeadPage, IndexJob, Troubled
+from factbook.ports.retrieval.indexing import IndexJob, Troubled
 from factbook.usecases.facts import changes as facts
 from factbook.usecases.log.appending import Log, Request, append_entries
 from factbook.usecases.log.sealing import Vault
@@ -239,7 +242,8 @@ class World:
         self, who: Principal, content: Any, fact_type: str = "acme.note", *, deliver: bool = True, **said: Any
     ) -> Head:
         """A new fact; `said` are fields of a write, `scope` the scope's."""
-        from factbook.api.facts.models import ScopeRequest, WriteFact
+        from factbook.api.facts.models import WriteFact
+        from factbook.api.models import ScopeRequest
 
         scope = ScopeRequest.model_validate(said.pop("scope", {})).resolve(who)
         body = WriteFact.model_validate({"type": fact_type, "content": content, **said})

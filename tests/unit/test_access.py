@@ -7,9 +7,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.access_model import Grants, Json, grants, may_read, may_write, palettes, scopes
 
+from factbook.domain.access.listing import listing_plan
 from factbook.domain.access.principals import Actor, Principal
-from factbook.domain.access.rules import can_read, can_see, can_write, listing_plan, visibility
+from factbook.domain.access.rules import can_read, can_write
 from factbook.domain.facts.facts import Attribution, Fact
+from factbook.domain.facts.gate import can_see
+from factbook.domain.facts.visibility import visibility
 from factbook.domain.filters import Fields, evaluate
 from factbook.domain.scope import Scope
 

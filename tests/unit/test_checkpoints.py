@@ -16,7 +16,7 @@ from factbook.domain.errors import StorageUnavailable
 from factbook.domain.log.merkle import Edge, leaf_hash
 from factbook.domain.log.notes import NoteKey
 from factbook.domain.scope import Scope
-from factbook.ports.log.log import DirtyRun
+from factbook.ports.log.checkpoints import DirtyRun
 from factbook.usecases.log.appending import Log, Request, append_entries
 from factbook.usecases.log.checkpoints import (
     Checkpointing,

@@ -20,8 +20,9 @@ from factbook.domain.errors import (
     ScopeInvalid,
     ValidationFailed,
 )
-from factbook.domain.facts.facts import Fact, FactChanges, KeepLimits, Retention, Subject
+from factbook.domain.facts.facts import Fact, FactChanges, Retention, Subject
 from factbook.domain.policy.policy import Policy, TypePolicy
+from factbook.domain.policy.retention import KeepLimits
 from factbook.domain.scope import Scope
 from factbook.ports.facts.facts import Operation
 from factbook.usecases.facts import changes as facts

@@ -11,7 +11,8 @@ from support.fakes import FakeClock, FakeFacts, fake_memory
 
 from factbook.domain import times
 from factbook.domain.access.principals import Actor, Principal
-from factbook.domain.facts.facts import Fact, FactChanges, Payload, close, open_fact, supersede
+from factbook.domain.facts.facts import Fact, FactChanges, Payload
+from factbook.domain.facts.transitions import close, open_fact, supersede
 from factbook.domain.scope import Scope
 from factbook.ports.facts.facts import Head, Row
 from factbook.usecases.facts import listing

@@ -27,8 +27,8 @@ from factbook.domain.errors import (
 )
 from factbook.domain.log.entries import MAX_PAYLOAD_BYTES, LogEntry
 from factbook.domain.scope import Scope
-from factbook.ports.facts.facts import Contended
-from factbook.ports.log.log import StoredEntry
+from factbook.ports.contention import Contended
+from factbook.ports.log.entries import StoredEntry
 from factbook.usecases.log.appending import Log, Request, append_entries
 from factbook.usecases.log.entries import open_entry
 from factbook.usecases.log.sealing import Vault

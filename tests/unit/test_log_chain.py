@@ -14,7 +14,7 @@ from factbook.canonical import log_canonical
 from factbook.domain.log.chain import LogId, nonce_for, read_log_id, text_hash
 from factbook.domain.log.runs import later_micros
 from factbook.domain.scope import Scope
-from factbook.ports.log.log import StoredEntry
+from factbook.ports.log.entries import StoredEntry
 from factbook.usecases.log.appending import Log, Request, append_entries
 from factbook.usecases.log.sealing import Vault
 from factbook.verify.chain import Chain

@@ -17,7 +17,7 @@ from factbook.domain.log.entries import LogEntry
 from factbook.domain.log.runs import Leaf, new_salt
 from factbook.domain.log.sealing import KeyName, key_name
 from factbook.domain.scope import Scope
-from factbook.ports.log.log import StoredEntry
+from factbook.ports.log.entries import StoredEntry
 from factbook.usecases.log.appending import Log, Request, append_entries
 from factbook.usecases.log.entries import open_entry
 from factbook.usecases.log.sealing import CACHE_SECONDS, Vault

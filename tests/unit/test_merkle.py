@@ -10,7 +10,7 @@ from support.log_fakes import FakeTree
 from factbook.domain.log import merkle
 from factbook.domain.log.merkle import Edge
 from factbook.domain.log.runs import Leaf
-from factbook.ports.log.log import Growth
+from factbook.ports.log.checkpoints import Growth
 from factbook.usecases.log.stored_tree import stored_nodes
 from factbook.verify import tree
 

@@ -7,7 +7,7 @@ from botocore.exceptions import ClientError, HTTPClientError
 from botocore.exceptions import ConnectionError as BotoConnectionError
 
 from factbook.domain.errors import StorageUnavailable, Throttled
-from factbook.ports.facts.facts import Json
+from factbook.domain.strict_json import Json
 
 
 class LambdaFunction:

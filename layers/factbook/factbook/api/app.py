@@ -16,8 +16,8 @@ from factbook.api.operations import identify
 from factbook.api.requests import Request, read_body, read_query, read_request, refuse_extras
 from factbook.domain.access.principals import Actor, Principal
 from factbook.domain.errors import FactbookError, NotFound, StorageUnavailable, Throttled
-from factbook.domain.strict_json import dump_json
-from factbook.ports.facts.facts import Json, Operation
+from factbook.domain.strict_json import Json, dump_json
+from factbook.ports.facts.facts import Operation
 from factbook.wiring.services import Services, services
 
 UNFORESEEN = "Something failed on our side. Retry; if it stays, report the request id."

@@ -8,8 +8,7 @@ from collections.abc import Callable
 
 from factbook.domain.access.principals import Principal
 from factbook.domain.errors import BadInput
-from factbook.domain.strict_json import dump_json, parse_json
-from factbook.ports.facts.facts import Json
+from factbook.domain.strict_json import Json, dump_json, parse_json
 
 _MAC_BYTES = 16
 

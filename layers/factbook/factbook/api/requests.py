@@ -11,7 +11,7 @@ from urllib.parse import parse_qsl, unquote
 from pydantic import BaseModel, ValidationError
 
 from factbook.domain.errors import BadInput, NotFound, RequestTooLarge, UnknownField, ValidationFailed
-from factbook.domain.scope import PATH_ID
+from factbook.domain.fields import PATH_ID
 from factbook.domain.strict_json import parse_json
 
 MAX_BODY_BYTES = 4 * 1024 * 1024

@@ -8,6 +8,9 @@ from factbook.domain.errors import BadInput
 
 MAX_DEPTH = 32
 
+Json = dict[str, Any]
+"""A JSON object, read or to be written."""
+
 
 def parse_json(text: str | bytes) -> Any:
     """The value of a JSON text. Raises BadInput for what two parsers could read differently."""

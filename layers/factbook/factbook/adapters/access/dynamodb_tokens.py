@@ -6,8 +6,8 @@ from typing import Any
 from factbook.adapters.dynamodb.client import ConditionFailed, Item, from_item, store_errors, to_item
 from factbook.adapters.dynamodb.key_parts import key, part
 from factbook.domain.access.principals import Actor, Principal
-from factbook.domain.strict_json import dump_json, parse_json
-from factbook.ports.facts.facts import Json, Token
+from factbook.domain.strict_json import Json, dump_json, parse_json
+from factbook.ports.access.tokens import Token
 
 _NEW = {
     "ConditionExpression": "attribute_not_exists(pk)",

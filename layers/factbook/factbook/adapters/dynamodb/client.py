@@ -11,7 +11,7 @@ from botocore.exceptions import (
 )
 
 from factbook.domain.errors import StorageUnavailable, Throttled
-from factbook.ports.facts.facts import Contended
+from factbook.ports.contention import Contended
 
 Item = dict[str, Any]
 

@@ -21,7 +21,8 @@ from factbook.adapters.facts.dynamodb_items import (
 )
 from factbook.domain.errors import Throttled
 from factbook.domain.facts.facts import Fact
-from factbook.ports.facts.facts import Contended, Head, Row
+from factbook.ports.contention import Contended
+from factbook.ports.facts.facts import Head, Row
 
 BATCH_ATTEMPTS = 6
 

@@ -8,7 +8,7 @@ from factbook.adapters.dynamodb.client import Item, from_item, store_errors, to_
 from factbook.adapters.facts.dynamodb_items import ADMIN_SHARDS, fact_key, listing_partition, read_fact
 from factbook.domain.facts.facts import Fact
 from factbook.ports.facts.facts import FactStore, Head
-from factbook.ports.retrieval.indexing import HeadPage
+from factbook.ports.facts.walks import HeadPage
 
 Discard = Callable[[str], None]
 

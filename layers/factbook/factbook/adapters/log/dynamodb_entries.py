@@ -11,8 +11,8 @@ from factbook.adapters.dynamodb.client import Item, from_item, store_errors, to_
 from factbook.adapters.dynamodb.key_parts import key
 from factbook.domain.errors import BadInput, Throttled
 from factbook.domain.strict_json import parse_json
-from factbook.ports.log.log import StoredEntry
-from factbook.ports.retrieval.indexing import EntryPage
+from factbook.ports.log.entries import StoredEntry
+from factbook.ports.log.walks import EntryPage
 
 BATCH_ATTEMPTS = 6
 

@@ -5,8 +5,8 @@ from typing import Any
 
 from factbook.adapters.dynamodb.client import ConditionFailed, Item, from_item, store_errors, to_item
 from factbook.adapters.dynamodb.key_parts import key
-from factbook.ports.facts.facts import Contended
-from factbook.ports.log.log import StoredEntry
+from factbook.ports.contention import Contended
+from factbook.ports.log.entries import StoredEntry
 
 PAGE_BYTES = 3_700_000
 _CONDITION: dict[str, Any] = {

@@ -10,7 +10,7 @@ from factbook.adapters.dynamodb.client import ConditionFailed, Item, from_item, 
 from factbook.adapters.dynamodb.key_parts import key, part, shard_of
 from factbook.domain.log.sealing import KeyName
 from factbook.domain.strict_json import dump_json, parse_json
-from factbook.ports.log.log import SealedKey
+from factbook.ports.log.sealing import SealedKey
 
 SHARDS = 8
 

@@ -7,7 +7,7 @@ from typing import Any
 from factbook.adapters.dynamodb.client import from_item
 from factbook.domain.errors import BadInput
 from factbook.domain.strict_json import parse_json
-from factbook.ports.log.log import DirtyRun
+from factbook.ports.log.checkpoints import DirtyRun
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,8 @@ from factbook.adapters.dynamodb.key_parts import key, part, shard_of
 from factbook.domain.log.merkle import Edge
 from factbook.domain.log.runs import Leaf
 from factbook.domain.strict_json import dump_json, parse_json
-from factbook.ports.facts.facts import Contended
-from factbook.ports.log.log import DirtyRun, Growth, PublishedNote
+from factbook.ports.contention import Contended
+from factbook.ports.log.checkpoints import DirtyRun, Growth, PublishedNote
 
 PAGE = 256
 DIRTY_SHARDS = 8

@@ -6,7 +6,7 @@ from botocore.exceptions import ClientError, HTTPClientError
 from botocore.exceptions import ConnectionError as BotoConnectionError
 
 from factbook.domain.errors import StorageUnavailable, Throttled
-from factbook.ports.log.log import Forged
+from factbook.ports.log.sealing import Forged
 
 _THROTTLES = {"ThrottlingException", "LimitExceededException"}
 

@@ -11,7 +11,7 @@ from botocore.exceptions import ConnectionError as BotoConnectionError
 
 from factbook.adapters.dynamodb.key_parts import part
 from factbook.domain.errors import StorageUnavailable, Throttled
-from factbook.ports.log.log import NoteConflict
+from factbook.ports.log.checkpoints import NoteConflict
 
 _TOP = 10**12
 _TAKEN = {"PreconditionFailed", "412"}

@@ -11,7 +11,8 @@ from collections.abc import Callable, Mapping
 from factbook.domain.access.principals import Principal
 from factbook.domain.errors import AuthExpired, AuthMissing, AuthRevoked
 from factbook.domain.remembered import Remembered
-from factbook.ports.facts.facts import Clock, Token, TokenStore
+from factbook.ports.access.tokens import Token, TokenStore
+from factbook.ports.clock import Clock
 
 TRUST_SECONDS = 30.0
 _TOKEN = re.compile(r"fb_([A-Za-z0-9-]{8,64})_([A-Za-z0-9_-]{43})", re.ASCII)

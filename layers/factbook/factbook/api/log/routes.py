@@ -1,7 +1,6 @@
 """The log's routes: appends and checkpoints of `write`, reads and proofs of `read`."""
 
 from factbook.api.app import Answer, App, Call
-from factbook.api.facts.models import CursorQuery
 from factbook.api.log.models import (
     AppendEntries,
     CheckpointAnswer,
@@ -14,19 +13,20 @@ from factbook.api.log.models import (
     MakeCheckpoint,
     ProofAnswer,
     ProofQuery,
-    ProvenanceAnswer,
     ReadRunQuery,
     RunPage,
     ThreadQuery,
     VerificationAnswer,
 )
+from factbook.api.models import CursorQuery
+from factbook.api.pages import page_json
+from factbook.api.provenance.models import ProvenanceAnswer
 from factbook.api.requests import read_path_id
-from factbook.api.views import page_json
 from factbook.domain import errors as e
 from factbook.domain.access.rules import require_admin
 from factbook.domain.errors import NotFound
 from factbook.domain.log.entries import LogEntry
-from factbook.ports.facts.facts import Json
+from factbook.domain.strict_json import Json
 from factbook.usecases.log import appending as log
 from factbook.usecases.log import proofs as log_proofs
 from factbook.usecases.log import reading as log_reading

@@ -4,11 +4,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
-from factbook.api.facts.models import MAX_LIMIT, ScopeRequest, TypeName
+from factbook.api.models import MAX_LIMIT, ScopeRequest, TypeName
 from factbook.domain.access.principals import Principal
 from factbook.domain.errors import BadInput
-from factbook.domain.facts.facts import Fact, Instant, Subject, Trust
-from factbook.domain.scope import CamelModel, Id
+from factbook.domain.facts.facts import Fact, Subject, Trust
+from factbook.domain.fields import CamelModel, Id, Instant
 from factbook.usecases.retrieval.context import Intent, IntentScope, Turn
 from factbook.usecases.retrieval.retrieve import Question
 from factbook.usecases.retrieval.searching import Mode
@@ -141,3 +141,31 @@ class ContextAnswer(CamelModel):
     omitted: list[FactVersion]
     warnings: list[str] | None = None
     degraded: str | None = None
+
+
+class IndexJobAnswer(CamelModel):
+    """A build of a new search index, or a repair of the one in use: running, or the last that was done."""
+
+    kind: Literal["build", "repair"]
+    index: str
+    phase: str
+    records: int
+    changed: int
+    started_at: str
+    updated_at: str
+
+
+class IndexProgress(CamelModel):
+    """`waiting`: records that search by meaning does not find yet, counted up to 1,000."""
+
+    job: IndexJobAnswer | None = None
+    waiting: int
+
+
+class Status(CamelModel):
+    """Which search there is, which build serves, the memory schema it speaks, and how far the search index is."""
+
+    search: str
+    build: str
+    schema_version: str
+    index: IndexProgress

@@ -2,9 +2,10 @@
 
 from dataclasses import asdict
 
-from factbook.api.facts.models import IndexJobAnswer
+from factbook.api.retrieval.models import IndexJobAnswer
 from factbook.domain.facts.facts import Fact
-from factbook.ports.facts.facts import Json
+from factbook.domain.strict_json import Json
+from factbook.settings import Settings
 from factbook.usecases.retrieval.index_state import index_progress, index_state
 from factbook.wiring.services import Services
 
@@ -27,3 +28,11 @@ def index_progress_json(services: Services) -> Json:
         return answer
     shown = {name: value for name, value in asdict(found.job).items() if name not in ("cursor", "step")}
     return answer | {"job": IndexJobAnswer(**shown).to_json()}
+
+
+def search_line(settings: Settings) -> str:
+    """The line that says which search there is, at start-up and in the status."""
+    if not settings.semantic:
+        return "Memory search: keyword (KINDGI_MEMORY_EMBEDDINGS turns on search by meaning)"
+    model, url = settings.memory_embeddings_model, settings.memory_embeddings_url
+    return f"Memory search: keyword and by meaning (openai-compat {model} at {url})"

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Literal
 
-from factbook.domain.scope import CamelModel, Id
+from factbook.domain.fields import CamelModel, Id
 
 ActorKind = Literal["user", "service", "agent"]
 

@@ -6,12 +6,12 @@ and start times that strictly increase. `updated_at` is a revision's start, `inv
 
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import Field, model_validator
 
-from factbook.domain import times
-from factbook.domain.access.principals import Actor, Principal
-from factbook.domain.errors import BadInput, FactChanged, LegalHold, ValidationFailed
-from factbook.domain.scope import CamelModel, CauseId, Id, Scope
+from factbook.domain.access.principals import Actor
+from factbook.domain.fields import CamelModel, CauseId, Id, Instant
+from factbook.domain.policy.retention import KeepLimits
+from factbook.domain.scope import Scope
 from factbook.domain.strict_json import dump_json, parse_json
 
 MAX_SUBJECTS = 20
@@ -19,27 +19,6 @@ MAX_CAUSES = 100
 
 Trust = Literal["asserted", "unverified", "verified"]
 InvalidationReason = Literal["superseded", "deleted", "erased", "expired"]
-
-
-def _instant(text: str) -> str:
-    try:
-        return times.parse_instant(text)
-    except BadInput as error:
-        raise ValueError(error.message) from error
-
-
-Instant = Annotated[str, AfterValidator(_instant)]
-
-
-class KeepLimits(CamelModel):
-    """How long to keep a fact: the later of both limits."""
-
-    keep_until: Instant | None = None
-    keep_days: Annotated[int, Field(ge=1, le=36_525)] | None = None
-
-    @property
-    def limited(self) -> bool:
-        return self.keep_until is not None or self.keep_days is not None
 
 
 class Retention(KeepLimits):
@@ -181,148 +160,3 @@ class Fact(FactChanges):
     def valid_at(self, instant: str) -> bool:
         """Whether the fact is said to hold in the world at `instant`."""
         return (self.valid_from or "") <= instant and (self.valid_until is None or instant < self.valid_until)
-
-
-def writers_trust(principal: Principal) -> Trust:
-    return "unverified" if principal.actor.kind == "agent" else "asserted"
-
-
-def open_fact(
-    fact_id: str,
-    fact_type: str,
-    scope: Scope,
-    changes: FactChanges,
-    payload: Payload,
-    principal: Principal,
-    now: str,
-    key: str | None = None,
-    keep: KeepLimits | None = None,
-) -> Fact:
-    """The first revision of a new fact; `keep` limits one that states no retention, here and in what follows."""
-    return _with_expiry(
-        Fact(
-            id=fact_id,
-            type=fact_type,
-            scope=scope,
-            version=1,
-            revision_id=f"{fact_id}:1",
-            created_at=now,
-            updated_at=now,
-            trust=writers_trust(principal),
-            attributed_to=Attribution(kind=principal.actor.kind, id=principal.actor.id),
-            key=key,
-            **_stated(changes),
-            **_payload_fields(payload),
-        ),
-        keep,
-    )
-
-
-def supersede(
-    head: Fact,
-    changes: FactChanges,
-    payload: Payload | None,
-    principal: Principal,
-    now: str,
-    keep: KeepLimits | None = None,
-) -> tuple[Fact, Fact]:
-    """The closed revision and the next one. New content takes its writer's trust and attribution."""
-    update: dict[str, Any] = _stated(changes)
-    if payload is not None:
-        update |= _payload_fields(payload) | {
-            "trust": writers_trust(principal),
-            "verified_by": None,
-            "verified_at": None,
-            "attributed_to": Attribution(kind=principal.actor.kind, id=principal.actor.id),
-        }
-    return _advance(head, update, principal, now, keep)
-
-
-def verify(head: Fact, principal: Principal, now: str, keep: KeepLimits | None = None) -> tuple[Fact, Fact]:
-    """The closed revision and one whose trust a person has verified."""
-    start = times.later_than(now, head.updated_at)
-    stated = {"trust": "verified", "verified_by": principal.name, "verified_at": start}
-    return _advance(head, stated, principal, now, keep)
-
-
-def close(head: Fact, by: str, now: str, reason: InvalidationReason) -> Fact:
-    """The same revision, ended now."""
-    return head.model_copy(
-        update={
-            "invalidated_at": times.later_than(now, head.updated_at),
-            "invalidated_by": by,
-            "invalidation_reason": reason,
-        }
-    )
-
-
-def reopened(revision: Fact) -> Fact:
-    """A closed revision as it was answered when it was written."""
-    return revision.model_copy(
-        update={"invalidated_at": None, "invalidated_by": None, "invalidation_reason": None}
-    )
-
-
-def require_changeable(head: Fact, expected: int | None) -> None:
-    """Raises LegalHold, then FactChanged, in the order the API promises."""
-    if head.held:
-        raise LegalHold(head.id)
-    if expected is not None and expected != head.version:
-        raise FactChanged(head.id, head.version)
-
-
-def expiry(created_at: str, retention: Retention | None, default: KeepLimits | None) -> str | None:
-    """When the fact ends: the later of keepDays from its first write and keepUntil; never while it is held."""
-    if retention is not None and retention.legal_hold:
-        return None
-    keep = retention if retention is not None and retention.limited else default
-    if keep is None:
-        return None
-    limits = [keep.keep_until] if keep.keep_until else []
-    if keep.keep_days is not None:
-        limits.append(times.add(created_at, days=keep.keep_days))
-    return max(limits, default=None)
-
-
-def _advance(
-    head: Fact, update: dict[str, Any], principal: Principal, now: str, keep: KeepLimits | None
-) -> tuple[Fact, Fact]:
-    closed = close(head, principal.name, now, "superseded")
-    version = head.version + 1
-    following = head.model_copy(
-        update={
-            **update,
-            "version": version,
-            "revision_id": f"{head.id}:{version}",
-            "supersedes": head.revision_id,
-            "updated_at": closed.invalidated_at,
-        }
-    )
-    if following.valid_from and following.valid_until and following.valid_from >= following.valid_until:
-        raise ValidationFailed(
-            "The fact's validFrom and validUntil no longer form an interval.",
-            issues=[{"path": "/validUntil", "message": "must be later than validFrom"}],
-        )
-    return closed, _with_expiry(following, keep)
-
-
-def _stated(changes: FactChanges) -> dict[str, Any]:
-    stated = {
-        name: getattr(changes, name)
-        for name in FactChanges.model_fields
-        if getattr(changes, name) is not None
-    }
-    return {name: (None if value == [] or value == Retention() else value) for name, value in stated.items()}
-
-
-def _payload_fields(payload: Payload) -> dict[str, Any]:
-    return {
-        "content_text": payload.text,
-        "content_hash": payload.content_hash,
-        "size": payload.size,
-        "content_ref": payload.content_ref,
-    }
-
-
-def _with_expiry(fact: Fact, keep: KeepLimits | None) -> Fact:
-    return fact.model_copy(update={"expires_at": expiry(fact.created_at, fact.retention, keep)})

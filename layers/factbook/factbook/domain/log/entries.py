@@ -3,9 +3,10 @@
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from factbook.domain.fields import CamelModel
 from factbook.domain.log.chain import ZERO_HASH, LogId, nonce_for
 from factbook.domain.log.runs import Tail
-from factbook.domain.scope import CamelModel, Scope
+from factbook.domain.scope import Scope
 
 MAX_ENTRIES = 100
 MAX_PAYLOAD_BYTES = 256 * 1024

@@ -4,8 +4,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from factbook.domain.facts.facts import KeepLimits
-from factbook.domain.scope import CamelModel
+from factbook.domain.fields import CamelModel
+from factbook.domain.policy.retention import KeepLimits
 
 MAX_TYPES = 500
 

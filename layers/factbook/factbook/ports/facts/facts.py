@@ -4,22 +4,13 @@ Every store operation may raise Throttled or StorageUnavailable; a conditional w
 record that won, so its caller decides without another read.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Protocol
 
-from factbook.domain.access.principals import Principal
-from factbook.domain.errors import Throttled
 from factbook.domain.facts.facts import Fact
-from factbook.domain.policy.policy import Policy
 
 MARKS_KEPT = 16
-
-
-class Clock(Protocol):
-    def now(self) -> str:
-        """The current instant as canonical text (`domain.times`)."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -78,10 +69,6 @@ class Row:
     pending_review: bool
 
 
-class Contended(Throttled):
-    """Another transaction held the record; read it again and decide, or let the caller try again."""
-
-
 class FactStore(Protocol):
     def head(self, tenant: str, fact_id: str) -> Head | None:
         """Strongly consistent, one read."""
@@ -126,84 +113,3 @@ class FactStore(Protocol):
         ...
 
     def shards(self, container: str | None) -> int: ...
-
-
-class BlobStore(Protocol):
-    def new_ref(self, tenant: str, fact_id: str, name: str) -> str:
-        """The `blob://` reference of an object of one fact; a pure function of its arguments."""
-        ...
-
-    def put(self, ref: str, body: bytes) -> None:
-        """Keep a payload, checksum verified."""
-        ...
-
-    def upload_url(self, ref: str, size: int, sha256: str, seconds: int) -> str:
-        """A presigned URL that takes a PUT of exactly `size` bytes with that SHA-256 (hex) for so many seconds."""
-        ...
-
-    def upload_headers(self, size: int, sha256: str) -> dict[str, str]:
-        """What the PUT to an upload URL must send."""
-        ...
-
-    def claim(self, ref: str) -> None:
-        """Keep an upload for good: until then the store removes it by itself after two days."""
-        ...
-
-    def stat(self, ref: str) -> tuple[int, str] | None:
-        """Size in bytes and SHA-256 in hex of a kept payload; None when nothing is there."""
-        ...
-
-    def discard(self, ref: str) -> None:
-        """Remove a payload that no fact came to name; best effort."""
-        ...
-
-    def download_url(self, ref: str) -> str:
-        """A presigned URL that serves the payload for a few minutes."""
-        ...
-
-
-@dataclass(frozen=True)
-class Token:
-    """An API token as kept: never its secret, only the secret's SHA-256 in hex."""
-
-    id: str
-    secret_sha256: str
-    principal: Principal
-    created_at: str
-    created_by: str
-    expires_at: str | None = None
-    revoked_at: str | None = None
-
-
-class TokenStore(Protocol):
-    def token(self, token_id: str) -> Token | None: ...
-
-    def create_token(self, token: Token) -> bool:
-        """False when the id is taken."""
-        ...
-
-    def replace_token(self, token: Token) -> None: ...
-
-    def tokens(self, tenant: str, after: str, limit: int) -> tuple[list[Token], bool]: ...
-
-
-class SecretStore(Protocol):
-    def cursor_key(self) -> bytes:
-        """32 random bytes shared by every process of the deployment, made at first use."""
-        ...
-
-
-@dataclass(frozen=True)
-class Memory:
-    """The ports of the facts use cases."""
-
-    facts: FactStore
-    blobs: BlobStore
-    clock: Clock
-    signing_key: Callable[[], bytes]
-    """The deployment's key, for references that a caller carries back."""
-    policy: Callable[[str], Policy]
-    """A tenant's policy: how long to keep what a write says nothing about."""
-
-
-Json = dict[str, Any]

@@ -1,34 +1,7 @@
 """What keeping the search index in line with the tables needs of the world."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
-
-from factbook.domain.facts.facts import Fact
-from factbook.domain.policy.policy import Policy
-from factbook.ports.facts.facts import Head
-from factbook.ports.log.log import StoredEntry
-
-
-class PolicyStore(Protocol):
-    def policy(self, tenant: str) -> Policy: ...
-
-    def put_policy(self, tenant: str, policy: Policy) -> None: ...
-
-
-class BlobReader(Protocol):
-    def read(self, ref: str) -> bytes | None:
-        """A kept payload; None when it is gone. Raises StorageUnavailable."""
-        ...
-
-
-class Remains(Protocol):
-    """What is left of a fact whose head the table's time to live removed."""
-
-    def remove(self, last: Fact) -> None:
-        """Removes that life's revisions and payloads; another life of the same id keeps its own. Safe to repeat."""
-        ...
-
 
 Trouble = Literal["embedding", "too-large", "not-text", "refused"]
 """Why a record is not wholly in the index. `embedding` is waited out and tried again; the others stay."""
@@ -66,20 +39,6 @@ class DeadLetters(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class HeadPage:
-    """Heads of every tenant, or of one; `next` resumes the walk, None at its end."""
-
-    heads: Sequence[Head]
-    next: str | None
-
-
-class FactWalk(Protocol):
-    def heads(self, tenant: str | None, after: str | None, limit: int) -> HeadPage:
-        """Every head once, by cursor; what changes meanwhile is seen before or after its change."""
-        ...
-
-
 JobKind = Literal["build", "repair"]
 JobPhase = Literal["settle", "facts", "messages", "orphans", "swap", "done"]
 
@@ -109,22 +68,4 @@ class JobStore(Protocol):
 
     def keep(self, job: IndexJob) -> bool:
         """Replaces the job of the step before (any, for step 0); False when another runner was faster."""
-        ...
-
-
-@dataclass(frozen=True)
-class EntryPage:
-    """Entries of every run; `next` resumes the walk, None at its end."""
-
-    entries: Sequence[StoredEntry]
-    next: str | None
-
-
-class EntrySource(Protocol):
-    def several(self, tenant: str, places: Sequence[tuple[str, int]]) -> list[StoredEntry]:
-        """Entries by run and sequence, at most 100, strongly consistent; those that are not there are left out."""
-        ...
-
-    def walk(self, after: str | None, limit: int) -> EntryPage:
-        """Every entry once, by cursor."""
         ...

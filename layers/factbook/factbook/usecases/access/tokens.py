@@ -2,10 +2,12 @@
 
 from dataclasses import replace
 
+from factbook.domain.access.listing import MAX_LISTED_CONTAINERS
 from factbook.domain.access.principals import Principal
-from factbook.domain.access.rules import MAX_LISTED_CONTAINERS, require_admin
+from factbook.domain.access.rules import require_admin
 from factbook.domain.errors import NotFound, ReplayWithheld, ValidationFailed
-from factbook.ports.facts.facts import Clock, Token, TokenStore
+from factbook.ports.access.tokens import Token, TokenStore
+from factbook.ports.clock import Clock
 
 
 def create_token(store: TokenStore, caller: Principal, token: Token) -> Token:

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 
 from factbook.domain.access.principals import Principal
-from factbook.domain.access.rules import can_see, require_write
+from factbook.domain.access.rules import require_write
 from factbook.domain.errors import (
     BadInput,
     Conflict,
@@ -19,11 +19,10 @@ from factbook.domain.errors import (
     Throttled,
     ValidationFailed,
 )
-from factbook.domain.facts.facts import (
-    Fact,
-    FactChanges,
-    KeepLimits,
-    Payload,
+from factbook.domain.facts.facts import Fact, FactChanges, Payload
+from factbook.domain.facts.gate import can_see
+from factbook.domain.facts.ids import fact_id_for, short_digest
+from factbook.domain.facts.transitions import (
     close,
     open_fact,
     reopened,
@@ -31,9 +30,11 @@ from factbook.domain.facts.facts import (
     supersede,
     verify,
 )
-from factbook.domain.facts.ids import fact_id_for, short_digest
+from factbook.domain.policy.retention import KeepLimits
 from factbook.domain.scope import Scope
-from factbook.ports.facts.facts import Contended, Head, Mark, Memory, Operation
+from factbook.ports.contention import Contended
+from factbook.ports.facts.facts import Head, Mark, Operation
+from factbook.ports.facts.ports import Memory
 from factbook.usecases.facts.payloads import Content, fact_of, store_payload
 
 ATTEMPTS = 8

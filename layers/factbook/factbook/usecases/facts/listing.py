@@ -9,10 +9,12 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cache
 
+from factbook.domain.access.listing import listing_plan
 from factbook.domain.access.principals import Principal
-from factbook.domain.access.rules import can_see, listing_plan
 from factbook.domain.facts.facts import Fact
-from factbook.ports.facts.facts import Head, Memory, Row
+from factbook.domain.facts.gate import can_see
+from factbook.ports.facts.facts import Head, Row
+from factbook.ports.facts.ports import Memory
 from factbook.usecases.facts.reading import revision_at
 
 ROWS = 1000

@@ -14,7 +14,7 @@ from factbook.canonical import content_canonical
 from factbook.domain.errors import BadInput
 from factbook.domain.facts.facts import Payload
 from factbook.domain.strict_json import check_depth, dump_json
-from factbook.ports.facts.facts import Memory
+from factbook.ports.facts.ports import Memory
 
 INLINE_BYTES = 64 * 1024
 MAX_UPLOAD_BYTES = 5 * 1024**3

@@ -1,10 +1,11 @@
 """Read facts: by id, at a version or an earlier instant, and their revisions."""
 
 from factbook.domain.access.principals import Principal
-from factbook.domain.access.rules import can_see
 from factbook.domain.errors import FactNotFound, NotFound
 from factbook.domain.facts.facts import Fact
-from factbook.ports.facts.facts import Head, Memory
+from factbook.domain.facts.gate import can_see
+from factbook.ports.facts.facts import Head
+from factbook.ports.facts.ports import Memory
 
 REVISIONS_BUDGET = 3_500_000
 

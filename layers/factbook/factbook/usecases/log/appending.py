@@ -37,8 +37,9 @@ from factbook.domain.log.entries import (
 from factbook.domain.log.runs import ERASURES_RUN, Tail, later_micros
 from factbook.domain.scope import Scope
 from factbook.domain.strict_json import parse_json
-from factbook.ports.facts.facts import Contended
-from factbook.ports.log.log import LogClock, LogStore, StoredEntry
+from factbook.ports.contention import Contended
+from factbook.ports.log.clock import LogClock
+from factbook.ports.log.entries import LogStore, StoredEntry
 from factbook.usecases.log.entries import answer_of, bound_to, log_id_of, open_entry, tail_of
 from factbook.usecases.log.sealing import Vault
 

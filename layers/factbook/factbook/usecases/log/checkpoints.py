@@ -17,16 +17,9 @@ from factbook.domain.errors import FactbookError
 from factbook.domain.log.merkle import Edge, consistency_proof, leaf_hash
 from factbook.domain.log.notes import checkpoint_text, origin_of
 from factbook.domain.log.runs import Leaf, new_salt
-from factbook.ports.log.log import (
-    CheckpointStore,
-    DirtyRun,
-    Growth,
-    LogClock,
-    LogStore,
-    PublishedNote,
-    Signer,
-    TreeStore,
-)
+from factbook.ports.log.checkpoints import CheckpointStore, DirtyRun, Growth, PublishedNote, Signer, TreeStore
+from factbook.ports.log.clock import LogClock
+from factbook.ports.log.entries import LogStore
 from factbook.usecases.log.stored_tree import stored_nodes
 from factbook.verify import notes as verified
 from factbook.verify.findings import Finding

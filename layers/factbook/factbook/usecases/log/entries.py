@@ -8,9 +8,9 @@ from factbook.domain.log.chain import FORMAT, LogId, nonce_for, read_log_id, tex
 from factbook.domain.log.entries import LogEntry
 from factbook.domain.log.runs import Tail
 from factbook.domain.scope import Scope
-from factbook.domain.strict_json import dump_json, parse_json
-from factbook.ports.facts.facts import Json
-from factbook.ports.log.log import Forged, StoredEntry
+from factbook.domain.strict_json import Json, dump_json, parse_json
+from factbook.ports.log.entries import StoredEntry
+from factbook.ports.log.sealing import Forged
 from factbook.usecases.log.sealing import Vault
 
 

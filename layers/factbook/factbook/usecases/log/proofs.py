@@ -8,8 +8,9 @@ from factbook.domain.access.principals import Principal
 from factbook.domain.errors import NotFound
 from factbook.domain.log.merkle import Nodes, consistency_proof, inclusion_proof
 from factbook.domain.log.runs import Leaf
-from factbook.ports.facts.facts import Json
-from factbook.ports.log.log import CheckpointStore, LogStore, PublishedNote, StoredEntry, TreeStore
+from factbook.domain.strict_json import Json
+from factbook.ports.log.checkpoints import CheckpointStore, PublishedNote, TreeStore
+from factbook.ports.log.entries import LogStore, StoredEntry
 from factbook.usecases.log.reading import require_readable_run, stored_form
 from factbook.usecases.log.stored_tree import stored_nodes
 from factbook.verify.chain import ZERO, Chain, check_format

@@ -8,8 +8,9 @@ from factbook.domain.errors import NotFound
 from factbook.domain.log.chain import read_log_id
 from factbook.domain.log.entries import LogEntry
 from factbook.domain.log.runs import Leaf
-from factbook.ports.facts.facts import Json
-from factbook.ports.log.log import LogStore, StoredEntry, TreeStore
+from factbook.domain.strict_json import Json
+from factbook.ports.log.checkpoints import TreeStore
+from factbook.ports.log.entries import LogStore, StoredEntry
 from factbook.usecases.log.entries import open_entry, scope_of
 from factbook.usecases.log.sealing import Vault
 

@@ -10,7 +10,7 @@ from typing import Any
 from factbook.domain.log.sealing import Envelope, KeyName, key_name, padded, read_envelope
 from factbook.domain.scope import Scope
 from factbook.domain.strict_json import dump_json
-from factbook.ports.log.log import Cipher, Forged, KeyStore, KeyWrapper, SealedKey
+from factbook.ports.log.sealing import Cipher, Forged, KeyStore, KeyWrapper, SealedKey
 
 CACHE_SECONDS = 60.0
 CACHED_KEYS = 4096

@@ -1,7 +1,7 @@
 """Nodes of a stored tree, for proofs and roots."""
 
 from factbook.domain.log.merkle import Nodes, node_hash
-from factbook.ports.log.log import TreeStore
+from factbook.ports.log.checkpoints import TreeStore
 
 
 def stored_nodes(tree: TreeStore, tenant: str) -> Nodes:

@@ -11,7 +11,7 @@ from factbook.domain.access.principals import Principal
 from factbook.domain.access.rules import require_admin
 from factbook.domain.policy.policy import Policy
 from factbook.domain.remembered import Remembered
-from factbook.ports.retrieval.indexing import PolicyStore
+from factbook.ports.policy.policies import PolicyStore
 
 TRUST_SECONDS = 2.0
 

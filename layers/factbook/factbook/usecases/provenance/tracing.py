@@ -5,8 +5,9 @@ from collections import deque
 from factbook.domain.access.principals import Principal
 from factbook.domain.facts.facts import Fact
 from factbook.domain.log.entries import LogEntry
-from factbook.ports.facts.facts import Json, Memory
-from factbook.ports.log.log import LogStore
+from factbook.domain.strict_json import Json
+from factbook.ports.facts.ports import Memory
+from factbook.ports.log.entries import LogStore
 from factbook.usecases.facts.reading import list_revisions
 from factbook.usecases.log.reading import find_entry
 from factbook.usecases.log.sealing import Vault

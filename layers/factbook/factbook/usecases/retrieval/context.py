@@ -6,7 +6,7 @@ from typing import Literal
 from factbook.domain.access.principals import Principal
 from factbook.domain.facts.facts import Fact
 from factbook.domain.retrieval.rendering import MemoryItem, RenderedMemory, interleave, render_memory
-from factbook.ports.facts.facts import Memory
+from factbook.ports.facts.ports import Memory
 from factbook.usecases.retrieval.retrieve import Question, retrieve_facts
 from factbook.usecases.retrieval.searching import Engine, Mode
 

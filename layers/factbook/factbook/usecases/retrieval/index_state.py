@@ -5,8 +5,9 @@ from typing import Literal
 
 from factbook.domain.facts.facts import Fact
 from factbook.domain.retrieval.searchable import searchable
+from factbook.ports.policy.policies import PolicyStore
 from factbook.ports.retrieval.index import SearchIndex
-from factbook.ports.retrieval.indexing import Backlog, IndexJob, JobStore, PolicyStore, Trouble
+from factbook.ports.retrieval.indexing import Backlog, IndexJob, JobStore, Trouble
 
 COUNTED = 1_000
 

@@ -21,7 +21,7 @@ from factbook.domain.retrieval.messages import (
 )
 from factbook.domain.retrieval.tokenizer import Tokenizer
 from factbook.domain.strict_json import parse_json
-from factbook.ports.log.log import LogStore, StoredEntry
+from factbook.ports.log.entries import LogStore, StoredEntry
 from factbook.usecases.log.entries import open_entry
 from factbook.usecases.log.sealing import Vault
 from factbook.usecases.retrieval.indexing import (

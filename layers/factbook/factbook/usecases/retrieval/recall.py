@@ -5,15 +5,16 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from factbook.domain.access.principals import Principal
-from factbook.domain.access.rules import can_read, visibility
+from factbook.domain.access.rules import can_read
 from factbook.domain.errors import BadInput, LogChanged
+from factbook.domain.facts.visibility import visibility
 from factbook.domain.filters import AllOf, Equals, Filter, OneOf
 from factbook.domain.log.chain import read_log_id
 from factbook.domain.log.entries import LogEntry
 from factbook.domain.retrieval.messages import MESSAGE_VERSION, SPOKEN, query_meanings
 from factbook.domain.retrieval.searchable import CONVERSATIONS
-from factbook.ports.log.log import LogStore, StoredEntry
-from factbook.ports.retrieval.indexing import EntrySource
+from factbook.ports.log.entries import LogStore, StoredEntry
+from factbook.ports.log.walks import EntrySource
 from factbook.usecases.log.entries import open_entry, scope_of
 from factbook.usecases.log.sealing import Vault
 from factbook.usecases.retrieval.messages import is_spoken

@@ -14,7 +14,9 @@ from factbook.usecases.log.sealing import Vault
 
 if TYPE_CHECKING:
     from factbook.adapters.lambda_invoke import LambdaFunction
-    from factbook.ports.log.log import CheckpointStore, KeyWrapper, LogClock, Signer
+    from factbook.ports.log.checkpoints import CheckpointStore, Signer
+    from factbook.ports.log.clock import LogClock
+    from factbook.ports.log.sealing import KeyWrapper
     from factbook.settings import Settings
     from factbook.usecases.log.checkpoints import Checkpointing
 

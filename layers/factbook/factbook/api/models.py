@@ -1,0 +1,92 @@
+"""Parts of requests and answers that every capability uses."""
+
+import re
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, Field, StringConstraints
+
+from factbook.domain.access.principals import Principal
+from factbook.domain.errors import PermissionDenied
+from factbook.domain.fields import CamelModel, Id
+from factbook.domain.scope import Scope
+
+DEFAULT_LIMIT, MAX_LIMIT = 25, 100
+_WHOLE = re.compile("-?[0-9]{1,400}", re.ASCII)
+
+
+def _limit(text: Any) -> Any:
+    number = int(text) if isinstance(text, str) and _WHOLE.fullmatch(text) else text
+    if not isinstance(number, int) or number < 1:
+        raise ValueError("must be a whole number from 1 to 100")
+    return min(number, MAX_LIMIT)
+
+
+def _number(text: Any) -> Any:
+    if isinstance(text, str) and _WHOLE.fullmatch(text):
+        return int(text)
+    raise ValueError("must be a whole number")
+
+
+def _flag(text: Any) -> Any:
+    if text not in ("true", "false"):
+        raise ValueError("must be true or false")
+    return text == "true"
+
+
+Limit = Annotated[int, Field(ge=1), BeforeValidator(_limit)]
+VersionParam = Annotated[int, Field(ge=1), BeforeValidator(_number)]
+FlagParam = Annotated[bool, BeforeValidator(_flag)]
+ExpectVersion = Annotated[int, Field(ge=1)]
+TypeName = Annotated[str, StringConstraints(min_length=1, max_length=256)]
+
+
+class ScopeRequest(CamelModel):
+    """A scope as sent: the tenant is filled in."""
+
+    tenant_id: Id | None = None
+    user_id: Id | None = None
+    org_id: Id | None = None
+    project_id: Id | None = None
+    thread_id: Id | None = None
+    session_id: Id | None = None
+    participant_id: Id | None = None
+
+    def resolve(self, principal: Principal) -> Scope:
+        """Raises PermissionDenied for another tenant, ScopeInvalid for a participant without a project."""
+        scope = Scope(**{**self.model_dump(), "tenant_id": principal.tenant})
+        scope.check()
+        self._require_own_tenant(principal)
+        return scope
+
+    def wanted(self, principal: Principal) -> dict[str, str]:
+        """As a filter: the keys a scope must have. Raises PermissionDenied for another tenant."""
+        self._require_own_tenant(principal)
+        keys: dict[str, str] = self.to_json()
+        keys.pop("tenantId", None)
+        return keys
+
+    def _require_own_tenant(self, principal: Principal) -> None:
+        if self.tenant_id not in (None, principal.tenant):
+            raise PermissionDenied(
+                "Your token belongs to another tenant. Leave tenantId out or send your own."
+            )
+
+
+class PageQuery(CamelModel):
+    limit: Limit = DEFAULT_LIMIT
+    cursor: str | None = None
+
+
+class CursorQuery(CamelModel):
+    cursor: str | None = None
+
+
+class ErrorBody(CamelModel):
+    code: str
+    message: str
+    request_id: str
+    details: dict[str, Any] | None = None
+
+
+class ErrorAnswer(CamelModel):
+    error: ErrorBody

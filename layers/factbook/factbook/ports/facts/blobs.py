@@ -1,0 +1,43 @@
+"""Large payloads of facts."""
+
+from typing import Protocol
+
+
+class BlobStore(Protocol):
+    def new_ref(self, tenant: str, fact_id: str, name: str) -> str:
+        """The `blob://` reference of an object of one fact; a pure function of its arguments."""
+        ...
+
+    def put(self, ref: str, body: bytes) -> None:
+        """Keep a payload, checksum verified."""
+        ...
+
+    def upload_url(self, ref: str, size: int, sha256: str, seconds: int) -> str:
+        """A presigned URL that takes a PUT of exactly `size` bytes with that SHA-256 (hex) for so many seconds."""
+        ...
+
+    def upload_headers(self, size: int, sha256: str) -> dict[str, str]:
+        """What the PUT to an upload URL must send."""
+        ...
+
+    def claim(self, ref: str) -> None:
+        """Keep an upload for good: until then the store removes it by itself after two days."""
+        ...
+
+    def stat(self, ref: str) -> tuple[int, str] | None:
+        """Size in bytes and SHA-256 in hex of a kept payload; None when nothing is there."""
+        ...
+
+    def discard(self, ref: str) -> None:
+        """Remove a payload that no fact came to name; best effort."""
+        ...
+
+    def download_url(self, ref: str) -> str:
+        """A presigned URL that serves the payload for a few minutes."""
+        ...
+
+
+class BlobReader(Protocol):
+    def read(self, ref: str) -> bytes | None:
+        """A kept payload; None when it is gone. Raises StorageUnavailable."""
+        ...

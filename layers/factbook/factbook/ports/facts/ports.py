@@ -1,0 +1,22 @@
+"""The ports of the facts use cases, as one bundle."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from factbook.domain.policy.policy import Policy
+from factbook.ports.clock import Clock
+from factbook.ports.facts.blobs import BlobStore
+from factbook.ports.facts.facts import FactStore
+
+
+@dataclass(frozen=True)
+class Memory:
+    """The ports of the facts use cases."""
+
+    facts: FactStore
+    blobs: BlobStore
+    clock: Clock
+    signing_key: Callable[[], bytes]
+    """The deployment's key, for references that a caller carries back."""
+    policy: Callable[[str], Policy]
+    """A tenant's policy: how long to keep what a write says nothing about."""

@@ -1,0 +1,11 @@
+"""Tenant policies as kept."""
+
+from typing import Protocol
+
+from factbook.domain.policy.policy import Policy
+
+
+class PolicyStore(Protocol):
+    def policy(self, tenant: str) -> Policy: ...
+
+    def put_policy(self, tenant: str, policy: Policy) -> None: ...
