@@ -19,17 +19,17 @@ from factbook.adapters.dynamodb.client import to_item
 from factbook.adapters.facts.dynamodb_facts import DynamoFacts
 from factbook.adapters.facts.dynamodb_items import head_item
 from factbook.domain.access.principals import Actor, Principal
-from factbook.domain.facts.facts import FactChanges, Payload
+from factbook.domain.facts.fact import FactChanges, Payload
 from factbook.domain.facts.ids import fact_id_for
 from factbook.domain.facts.transitions import open_fact
-from factbook.domain.policy.policy import Policy
+from factbook.domain.policy.policies import Policy
 from factbook.domain.retrieval.documents import Chunk, Put
 from factbook.domain.retrieval.searchable import fact_fields, index_version
 from factbook.domain.scope import Scope
-from factbook.ports.facts.facts import Head
-from factbook.ports.facts.ports import Memory
+from factbook.ports.facts.store import Head
 from factbook.ports.retrieval.embeddings import Vector
 from factbook.ports.retrieval.index import EmbeddingSpace, SearchIndex
+from factbook.usecases.facts.ports import Memory
 from factbook.usecases.retrieval.embedding_spaces import Spaces
 from factbook.usecases.retrieval.retrieve import Question, retrieve_facts
 from factbook.usecases.retrieval.searching import Engine

@@ -9,9 +9,9 @@ from factbook.adapters.log.dynamodb_entries import entry_records
 from factbook.api.telemetry import logger, observe
 from factbook.domain.errors import SearchUnavailable, StorageUnavailable, Throttled
 from factbook.domain.retrieval.searchable import index_version
-from factbook.ports.facts.facts import Head
+from factbook.ports.facts.store import Head
 from factbook.ports.retrieval.embeddings import EmbeddingsUnavailable
-from factbook.ports.retrieval.indexing import IndexJob
+from factbook.ports.retrieval.upkeep import IndexJob
 from factbook.usecases.log.entries import log_id_of
 from factbook.usecases.retrieval import index_jobs, indexing, messages
 from factbook.usecases.retrieval.index_state import index_progress

@@ -26,11 +26,11 @@ from factbook.api.requests import MAX_NAME, read_object, validate
 from factbook.domain import errors as e
 from factbook.domain import times
 from factbook.domain.access.principals import Principal
-from factbook.domain.facts.facts import Fact
+from factbook.domain.facts.fact import Fact
 from factbook.domain.facts.ids import fact_id_for
 from factbook.domain.strict_json import Json, dump_json
-from factbook.ports.access.tokens import Token
-from factbook.ports.facts.facts import Operation
+from factbook.ports.access.stores import Token
+from factbook.ports.facts.store import Operation
 from factbook.usecases.access import tokens
 from factbook.usecases.facts import changes as facts
 from factbook.usecases.facts import payloads

@@ -15,7 +15,7 @@ from factbook.api.app import App, Route
 from factbook.api.errors import STATUSES
 from factbook.api.models import ErrorAnswer
 from factbook.domain import errors as e
-from factbook.domain.facts.facts import Fact
+from factbook.domain.facts.fact import Fact
 
 ROOT = Path(__file__).parents[2]
 ALWAYS = (e.BadInput, e.AuthMissing, e.AuthExpired, e.AuthRevoked, e.Throttled, e.StorageUnavailable)

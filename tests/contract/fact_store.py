@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from factbook.domain.access.principals import Actor, Principal
-from factbook.domain.facts.facts import Fact, FactChanges, Payload
+from factbook.domain.facts.fact import Fact, FactChanges, Payload
 from factbook.domain.facts.transitions import close, open_fact, supersede
 from factbook.domain.scope import Scope
 from factbook.ports.contention import Contended
-from factbook.ports.facts.facts import FactStore, Head, Mark
+from factbook.ports.facts.store import FactStore, Head, Mark
 
 NEWEST = "~"
 NOON = "2026-01-01T12:00:00.000Z"

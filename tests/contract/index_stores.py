@@ -2,8 +2,8 @@
 
 import uuid
 
-from factbook.domain.policy.policy import Policy
-from factbook.ports.retrieval.indexing import IndexJob, Troubled
+from factbook.domain.policy.policies import Policy
+from factbook.ports.retrieval.upkeep import IndexJob, Troubled
 
 
 class BacklogContract:

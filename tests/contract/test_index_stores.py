@@ -12,10 +12,10 @@ from factbook.adapters.policy.dynamodb_policies import DynamoPolicies
 from factbook.adapters.retrieval.dynamodb_backlog import DynamoBacklog
 from factbook.adapters.retrieval.dynamodb_jobs import DynamoJobs
 from factbook.domain import times
-from factbook.domain.facts.facts import FactChanges, Payload
+from factbook.domain.facts.fact import FactChanges, Payload
 from factbook.domain.facts.transitions import close, open_fact, supersede
 from factbook.domain.scope import Scope
-from factbook.ports.facts.facts import Head
+from factbook.ports.facts.store import Head
 
 from .index_stores import BacklogContract, JobStoreContract, PolicyStoreContract
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from factbook.domain.access.principals import Actor, Principal
-from factbook.ports.access.tokens import SecretStore, Token, TokenStore
+from factbook.ports.access.stores import SecretStore, Token, TokenStore
 
 
 class TokenStoreContract:

@@ -14,11 +14,11 @@ from factbook.adapters.dynamodb.client import to_item
 from factbook.adapters.facts.dynamodb_items import head_item
 from factbook.domain import times
 from factbook.domain.access.principals import Actor, Principal
-from factbook.domain.facts.facts import FactChanges, Payload
+from factbook.domain.facts.fact import FactChanges, Payload
 from factbook.domain.facts.transitions import open_fact
 from factbook.domain.scope import Scope
 from factbook.domain.strict_json import dump_json
-from factbook.ports.facts.facts import Head
+from factbook.ports.facts.store import Head
 from factbook.usecases.policy.policies import KnownPolicies
 
 FACTS = "/v1/memory/facts"

@@ -30,10 +30,10 @@ from support.visibility import (
 from factbook.domain import times
 from factbook.domain.access.principals import Principal
 from factbook.domain.errors import NotFound
-from factbook.domain.facts.facts import FactChanges, Payload
+from factbook.domain.facts.fact import FactChanges, Payload
 from factbook.domain.facts.transitions import close, open_fact
 from factbook.domain.scope import Scope
-from factbook.ports.facts.facts import Head
+from factbook.ports.facts.store import Head
 from factbook.usecases.facts import listing, reading
 from factbook.usecases.facts.listing import NEWEST
 from factbook_local.testing import Ready

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from support.search_world import WordEmbedder, World, admin
 
 from factbook.domain.errors import SearchUnavailable
-from factbook.domain.policy.policy import Policy, TypePolicy
+from factbook.domain.policy.policies import Policy, TypePolicy
 from factbook.domain.retrieval.searchable import index_version
 from factbook.ports.retrieval.embeddings import EmbeddingsUnavailable
 from factbook.ports.retrieval.index import Refused

@@ -7,7 +7,7 @@ from support.principals import principal
 from support.search_world import WordEmbedder, admin
 
 from factbook.domain.errors import BadInput, SearchUnavailable, SemanticUnavailable
-from factbook.domain.policy.policy import Policy
+from factbook.domain.policy.policies import Policy
 from factbook.ports.retrieval.index import LegFailure
 
 ADMIN = admin()

@@ -7,13 +7,13 @@ from dataclasses import replace
 
 from factbook.adapters.dynamodb.key_parts import part, shard_of
 from factbook.domain import times
-from factbook.domain.facts.facts import Fact
-from factbook.domain.policy.policy import Policy
-from factbook.ports.access.tokens import Token
+from factbook.domain.facts.fact import Fact
+from factbook.domain.policy.policies import Policy
+from factbook.ports.access.stores import Token
 from factbook.ports.clock import Clock
-from factbook.ports.facts.facts import Head, Row
-from factbook.ports.facts.ports import Memory
+from factbook.ports.facts.store import Head, Row
 from factbook.settings import Settings
+from factbook.usecases.facts.ports import Memory
 from factbook.wiring.services import Services
 
 LISTING_SHARDS, ADMIN_SHARDS = 4, 8

@@ -11,7 +11,7 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from factbook.ports.facts.facts import Head
+from factbook.ports.facts.store import Head
 from support import emulators
 from support.gateway import Gateway, Reply
 from support.principals import House

@@ -7,7 +7,7 @@ from typing import Any
 
 from factbook.api.access.authentication import secret_digest, token_text
 from factbook.domain.access.principals import Actor, ActorKind, Principal
-from factbook.ports.access.tokens import Token
+from factbook.ports.access.stores import Token
 from factbook.wiring.services import Services
 from support.gateway import Gateway
 

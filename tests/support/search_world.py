@@ -11,18 +11,18 @@ from factbook.adapters.log.aes_gcm import AesGcm
 from factbook.domain.access.principals import Principal
 from factbook.domain.log.entries import LogEntry
 from factbook.domain.log.runs import later_micros
-from factbook.domain.policy.policy import Policy
+from factbook.domain.policy.policies import Policy
 from factbook.domain.retrieval.searchable import content_words
 from factbook.domain.scope import Scope
-from factbook.ports.facts.facts import Head, Operation
-from factbook.ports.facts.ports import Memory
+from factbook.ports.facts.store import Head, Operation
 from factbook.ports.facts.walks import HeadPage
 from factbook.ports.log.entries import StoredEntry
 from factbook.ports.log.walks import EntryPage
 from factbook.ports.retrieval.embeddings import EmbeddingFailure, EmbeddingsUnavailable, Vector
 from factbook.ports.retrieval.index import EmbeddingSpace, SearchIndex
-from factbook.ports.retrieval.indexing import IndexJob, Troubled
+from factbook.ports.retrieval.upkeep import IndexJob, Troubled
 from factbook.usecases.facts import changes as facts
+from factbook.usecases.facts.ports import Memory
 from factbook.usecases.log.appending import Log, Request, append_entries
 from factbook.usecases.log.sealing import Vault
 from factbook.usecases.retrieval import index_jobs, indexing, retrieve

@@ -10,7 +10,7 @@ from support.access_model import Grants, Json, grants, may_read, may_write, pale
 from factbook.domain.access.listing import listing_plan
 from factbook.domain.access.principals import Actor, Principal
 from factbook.domain.access.rules import can_read, can_write
-from factbook.domain.facts.facts import Attribution, Fact
+from factbook.domain.facts.fact import Attribution, Fact
 from factbook.domain.facts.gate import can_see
 from factbook.domain.facts.visibility import visibility
 from factbook.domain.filters import Fields, evaluate

@@ -6,7 +6,7 @@ from support.principals import issue, principal
 
 from factbook.api.access.authentication import TRUST_SECONDS, Authenticator
 from factbook.domain.errors import AuthExpired, AuthMissing, AuthRevoked, FactbookError
-from factbook.ports.access.tokens import Token
+from factbook.ports.access.stores import Token
 from factbook.settings import Settings
 from factbook.wiring.services import Services
 

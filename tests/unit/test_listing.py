@@ -11,10 +11,10 @@ from support.fakes import FakeClock, FakeFacts, fake_memory
 
 from factbook.domain import times
 from factbook.domain.access.principals import Actor, Principal
-from factbook.domain.facts.facts import Fact, FactChanges, Payload
+from factbook.domain.facts.fact import Fact, FactChanges, Payload
 from factbook.domain.facts.transitions import close, open_fact, supersede
 from factbook.domain.scope import Scope
-from factbook.ports.facts.facts import Head, Row
+from factbook.ports.facts.store import Head, Row
 from factbook.usecases.facts import listing
 from factbook.usecases.facts.listing import NEWEST, Query, list_facts
 

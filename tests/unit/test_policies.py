@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import pytest
 from support.search_world import FakePolicies
 
-from factbook.domain.policy.policy import Policy
+from factbook.domain.policy.policies import Policy
 from factbook.domain.policy.retention import KeepLimits
 from factbook.domain.remembered import MOST
 from factbook.usecases.policy.policies import TRUST_SECONDS, KnownPolicies

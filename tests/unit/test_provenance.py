@@ -5,9 +5,9 @@ from support.log_fakes import FakeKeys, FakeLog, FakeWrapper
 from support.principals import principal
 
 from factbook.adapters.log.aes_gcm import AesGcm
-from factbook.domain.facts.facts import FactChanges
+from factbook.domain.facts.fact import FactChanges
 from factbook.domain.scope import Scope
-from factbook.ports.facts.facts import Operation
+from factbook.ports.facts.store import Operation
 from factbook.usecases.facts import changes as facts
 from factbook.usecases.facts.payloads import Content
 from factbook.usecases.log.sealing import Vault

@@ -17,7 +17,7 @@ from factbook.api.requests import Request, read_body, read_query, read_request, 
 from factbook.domain.access.principals import Actor, Principal
 from factbook.domain.errors import FactbookError, NotFound, StorageUnavailable, Throttled
 from factbook.domain.strict_json import Json, dump_json
-from factbook.ports.facts.facts import Operation
+from factbook.ports.facts.store import Operation
 from factbook.wiring.services import Services, services
 
 UNFORESEEN = "Something failed on our side. Retry; if it stays, report the request id."

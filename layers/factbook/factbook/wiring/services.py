@@ -15,10 +15,10 @@ from factbook.api.access.authentication import Authenticator, secret_digest, tok
 from factbook.api.cursors import Cursors
 from factbook.domain.access.principals import Actor, Principal
 from factbook.domain.times import format_instant
-from factbook.ports.access.tokens import Token
+from factbook.ports.access.stores import Token
 from factbook.ports.clock import Clock
-from factbook.ports.facts.ports import Memory
 from factbook.settings import Settings, read_settings
+from factbook.usecases.facts.ports import Memory
 from factbook.usecases.policy.policies import KnownPolicies
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from factbook.adapters.dynamodb.client import ConditionFailed, Item, from_item, 
 from factbook.adapters.dynamodb.key_parts import key, part
 from factbook.domain.access.principals import Actor, Principal
 from factbook.domain.strict_json import Json, dump_json, parse_json
-from factbook.ports.access.tokens import Token
+from factbook.ports.access.stores import Token
 
 _NEW = {
     "ConditionExpression": "attribute_not_exists(pk)",

@@ -20,9 +20,9 @@ from factbook.adapters.facts.dynamodb_items import (
     revision_sort,
 )
 from factbook.domain.errors import Throttled
-from factbook.domain.facts.facts import Fact
+from factbook.domain.facts.fact import Fact
 from factbook.ports.contention import Contended
-from factbook.ports.facts.facts import Head, Row
+from factbook.ports.facts.store import Head, Row
 
 BATCH_ATTEMPTS = 6
 

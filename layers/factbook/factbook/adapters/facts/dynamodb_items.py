@@ -3,9 +3,9 @@
 from factbook.adapters.dynamodb.client import Item
 from factbook.adapters.dynamodb.key_parts import key, shard_of
 from factbook.domain import times
-from factbook.domain.facts.facts import Fact
+from factbook.domain.facts.fact import Fact
 from factbook.domain.strict_json import dump_json, parse_json
-from factbook.ports.facts.facts import Head, Mark, Row
+from factbook.ports.facts.store import Head, Mark, Row
 
 LISTING_SHARDS = 4
 ADMIN_SHARDS = 8

@@ -6,7 +6,7 @@ from typing import Any
 
 from factbook.adapters.dynamodb.client import from_item
 from factbook.adapters.facts.dynamodb_items import HEAD, read_head
-from factbook.ports.facts.facts import Head
+from factbook.ports.facts.store import Head
 
 
 @dataclass(frozen=True)

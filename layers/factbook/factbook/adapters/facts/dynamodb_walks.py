@@ -6,8 +6,8 @@ from typing import Any
 
 from factbook.adapters.dynamodb.client import Item, from_item, store_errors, to_item
 from factbook.adapters.facts.dynamodb_items import ADMIN_SHARDS, fact_key, listing_partition, read_fact
-from factbook.domain.facts.facts import Fact
-from factbook.ports.facts.facts import FactStore, Head
+from factbook.domain.facts.fact import Fact
+from factbook.ports.facts.store import FactStore, Head
 from factbook.ports.facts.walks import HeadPage
 
 Discard = Callable[[str], None]

@@ -4,7 +4,7 @@ from typing import Any
 
 from factbook.adapters.dynamodb.client import Item, from_item, store_errors, to_item
 from factbook.adapters.dynamodb.key_parts import key
-from factbook.domain.policy.policy import Policy
+from factbook.domain.policy.policies import Policy
 from factbook.domain.strict_json import dump_json, parse_json
 
 

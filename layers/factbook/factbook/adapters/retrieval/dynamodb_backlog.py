@@ -4,7 +4,7 @@ from typing import Any
 
 from factbook.adapters.dynamodb.client import Item, from_item, store_errors, to_item
 from factbook.adapters.dynamodb.key_parts import key, shard_of
-from factbook.ports.retrieval.indexing import Troubled
+from factbook.ports.retrieval.upkeep import Troubled
 
 BACKLOG_SHARDS = 8
 

@@ -5,7 +5,7 @@ from dataclasses import asdict
 from typing import Any
 
 from factbook.adapters.dynamodb.client import ConditionFailed, Item, from_item, store_errors, to_item
-from factbook.ports.retrieval.indexing import IndexJob
+from factbook.ports.retrieval.upkeep import IndexJob
 
 _KEY: Item = {"pk": "index", "sk": "job"}
 

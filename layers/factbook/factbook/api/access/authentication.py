@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from factbook.domain.access.principals import Principal
 from factbook.domain.errors import AuthExpired, AuthMissing, AuthRevoked
 from factbook.domain.remembered import Remembered
-from factbook.ports.access.tokens import Token, TokenStore
+from factbook.ports.access.stores import Token, TokenStore
 from factbook.ports.clock import Clock
 
 TRUST_SECONDS = 30.0

@@ -1,7 +1,7 @@
 """Tokens as the API shows them."""
 
 from factbook.domain.strict_json import Json
-from factbook.ports.access.tokens import Token
+from factbook.ports.access.stores import Token
 
 
 def token_json(token: Token) -> Json:

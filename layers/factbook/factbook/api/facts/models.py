@@ -6,7 +6,7 @@ from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
 from factbook.api.models import ExpectVersion, FlagParam, PageQuery, ScopeRequest, TypeName, VersionParam
 from factbook.domain.errors import ScopeInvalid
-from factbook.domain.facts.facts import Fact, FactChanges
+from factbook.domain.facts.fact import Fact, FactChanges
 from factbook.domain.fields import CamelModel, Id, Instant
 from factbook.domain.strict_json import check_depth
 from factbook.usecases.facts.payloads import MAX_UPLOAD_BYTES, Content

@@ -2,7 +2,7 @@
 
 from factbook.api.app import Answer, App, Call
 from factbook.domain import errors as e
-from factbook.domain.policy.policy import Policy
+from factbook.domain.policy.policies import Policy
 from factbook.usecases.policy import policies as policy
 
 

@@ -7,7 +7,7 @@ from pydantic import AfterValidator, Field, model_validator
 from factbook.api.models import MAX_LIMIT, ScopeRequest, TypeName
 from factbook.domain.access.principals import Principal
 from factbook.domain.errors import BadInput
-from factbook.domain.facts.facts import Fact, Subject, Trust
+from factbook.domain.facts.fact import Fact, Subject, Trust
 from factbook.domain.fields import CamelModel, Id, Instant
 from factbook.usecases.retrieval.context import Intent, IntentScope, Turn
 from factbook.usecases.retrieval.retrieve import Question

@@ -3,7 +3,7 @@
 from dataclasses import asdict
 
 from factbook.api.retrieval.models import IndexJobAnswer
-from factbook.domain.facts.facts import Fact
+from factbook.domain.facts.fact import Fact
 from factbook.domain.strict_json import Json
 from factbook.settings import Settings
 from factbook.usecases.retrieval.index_state import index_progress, index_state

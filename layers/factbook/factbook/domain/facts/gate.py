@@ -2,7 +2,7 @@
 
 from factbook.domain.access.principals import Principal
 from factbook.domain.access.rules import can_read
-from factbook.domain.facts.facts import Fact
+from factbook.domain.facts.fact import Fact
 
 
 def can_see(principal: Principal, fact: Fact) -> bool:

@@ -5,7 +5,7 @@ from typing import Any
 from factbook.domain import times
 from factbook.domain.access.principals import Principal
 from factbook.domain.errors import FactChanged, LegalHold, ValidationFailed
-from factbook.domain.facts.facts import (
+from factbook.domain.facts.fact import (
     Attribution,
     Fact,
     FactChanges,

@@ -1,7 +1,7 @@
 """What of a fact can be searched: the fields a filter may look at, and its words."""
 
 from factbook.domain import times
-from factbook.domain.facts.facts import Fact
+from factbook.domain.facts.fact import Fact
 from factbook.domain.filters import Fields, FieldValue
 from factbook.domain.scope import Scope
 from factbook.domain.strict_json import parse_json

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from factbook.domain.facts.facts import Fact
-from factbook.ports.facts.facts import Head
+from factbook.domain.facts.fact import Fact
+from factbook.ports.facts.store import Head
 
 
 class Remains(Protocol):

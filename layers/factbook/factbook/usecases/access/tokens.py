@@ -6,7 +6,7 @@ from factbook.domain.access.listing import MAX_LISTED_CONTAINERS
 from factbook.domain.access.principals import Principal
 from factbook.domain.access.rules import require_admin
 from factbook.domain.errors import NotFound, ReplayWithheld, ValidationFailed
-from factbook.ports.access.tokens import Token, TokenStore
+from factbook.ports.access.stores import Token, TokenStore
 from factbook.ports.clock import Clock
 
 

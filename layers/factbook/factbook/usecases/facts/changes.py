@@ -19,7 +19,7 @@ from factbook.domain.errors import (
     Throttled,
     ValidationFailed,
 )
-from factbook.domain.facts.facts import Fact, FactChanges, Payload
+from factbook.domain.facts.fact import Fact, FactChanges, Payload
 from factbook.domain.facts.gate import can_see
 from factbook.domain.facts.ids import fact_id_for, short_digest
 from factbook.domain.facts.transitions import (
@@ -33,9 +33,9 @@ from factbook.domain.facts.transitions import (
 from factbook.domain.policy.retention import KeepLimits
 from factbook.domain.scope import Scope
 from factbook.ports.contention import Contended
-from factbook.ports.facts.facts import Head, Mark, Operation
-from factbook.ports.facts.ports import Memory
+from factbook.ports.facts.store import Head, Mark, Operation
 from factbook.usecases.facts.payloads import Content, fact_of, store_payload
+from factbook.usecases.facts.ports import Memory
 
 ATTEMPTS = 8
 

@@ -11,10 +11,10 @@ from functools import cache
 
 from factbook.domain.access.listing import listing_plan
 from factbook.domain.access.principals import Principal
-from factbook.domain.facts.facts import Fact
+from factbook.domain.facts.fact import Fact
 from factbook.domain.facts.gate import can_see
-from factbook.ports.facts.facts import Head, Row
-from factbook.ports.facts.ports import Memory
+from factbook.ports.facts.store import Head, Row
+from factbook.usecases.facts.ports import Memory
 from factbook.usecases.facts.reading import revision_at
 
 ROWS = 1000

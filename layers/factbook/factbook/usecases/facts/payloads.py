@@ -12,9 +12,9 @@ from typing import Any
 
 from factbook.canonical import content_canonical
 from factbook.domain.errors import BadInput
-from factbook.domain.facts.facts import Payload
+from factbook.domain.facts.fact import Payload
 from factbook.domain.strict_json import check_depth, dump_json
-from factbook.ports.facts.ports import Memory
+from factbook.usecases.facts.ports import Memory
 
 INLINE_BYTES = 64 * 1024
 MAX_UPLOAD_BYTES = 5 * 1024**3

@@ -2,10 +2,10 @@
 
 from factbook.domain.access.principals import Principal
 from factbook.domain.errors import FactNotFound, NotFound
-from factbook.domain.facts.facts import Fact
+from factbook.domain.facts.fact import Fact
 from factbook.domain.facts.gate import can_see
-from factbook.ports.facts.facts import Head
-from factbook.ports.facts.ports import Memory
+from factbook.ports.facts.store import Head
+from factbook.usecases.facts.ports import Memory
 
 REVISIONS_BUDGET = 3_500_000
 

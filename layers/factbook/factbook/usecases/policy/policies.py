@@ -9,9 +9,9 @@ from collections.abc import Callable
 
 from factbook.domain.access.principals import Principal
 from factbook.domain.access.rules import require_admin
-from factbook.domain.policy.policy import Policy
+from factbook.domain.policy.policies import Policy
 from factbook.domain.remembered import Remembered
-from factbook.ports.policy.policies import PolicyStore
+from factbook.ports.policy.store import PolicyStore
 
 TRUST_SECONDS = 2.0
 

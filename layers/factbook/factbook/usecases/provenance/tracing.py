@@ -3,11 +3,11 @@
 from collections import deque
 
 from factbook.domain.access.principals import Principal
-from factbook.domain.facts.facts import Fact
+from factbook.domain.facts.fact import Fact
 from factbook.domain.log.entries import LogEntry
 from factbook.domain.strict_json import Json
-from factbook.ports.facts.ports import Memory
 from factbook.ports.log.entries import LogStore
+from factbook.usecases.facts.ports import Memory
 from factbook.usecases.facts.reading import list_revisions
 from factbook.usecases.log.reading import find_entry
 from factbook.usecases.log.sealing import Vault

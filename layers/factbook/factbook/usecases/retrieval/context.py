@@ -4,9 +4,9 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from factbook.domain.access.principals import Principal
-from factbook.domain.facts.facts import Fact
+from factbook.domain.facts.fact import Fact
 from factbook.domain.retrieval.rendering import MemoryItem, RenderedMemory, interleave, render_memory
-from factbook.ports.facts.ports import Memory
+from factbook.usecases.facts.ports import Memory
 from factbook.usecases.retrieval.retrieve import Question, retrieve_facts
 from factbook.usecases.retrieval.searching import Engine, Mode
 

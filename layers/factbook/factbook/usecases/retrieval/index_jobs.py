@@ -14,12 +14,12 @@ from factbook.domain.log.chain import read_log_id
 from factbook.domain.retrieval.documents import Tombstone
 from factbook.domain.retrieval.searchable import index_version, searchable
 from factbook.ports.clock import Clock
-from factbook.ports.facts.facts import FactStore, Head
+from factbook.ports.facts.store import FactStore, Head
 from factbook.ports.facts.walks import FactWalk
 from factbook.ports.log.walks import EntrySource
 from factbook.ports.retrieval.embeddings import EmbeddingFailure, EmbeddingsUnavailable
 from factbook.ports.retrieval.index import EmbeddingSpace, Entry, IndexInfo
-from factbook.ports.retrieval.indexing import IndexJob, JobStore
+from factbook.ports.retrieval.upkeep import IndexJob, JobStore
 from factbook.usecases.retrieval.embedding_spaces import REMEMBERED_SECONDS
 from factbook.usecases.retrieval.indexing import Draft, Indexing, apply_drafts, draft_of, index_heads
 from factbook.usecases.retrieval.messages import Conversations, drafts_of, index_messages

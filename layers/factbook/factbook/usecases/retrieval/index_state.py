@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from factbook.domain.facts.facts import Fact
+from factbook.domain.facts.fact import Fact
 from factbook.domain.retrieval.searchable import searchable
-from factbook.ports.policy.policies import PolicyStore
+from factbook.ports.policy.store import PolicyStore
 from factbook.ports.retrieval.index import SearchIndex
-from factbook.ports.retrieval.indexing import Backlog, IndexJob, JobStore, Trouble
+from factbook.ports.retrieval.upkeep import Backlog, IndexJob, JobStore, Trouble
 
 COUNTED = 1_000
 

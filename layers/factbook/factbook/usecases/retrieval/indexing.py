@@ -9,18 +9,18 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from factbook.domain.errors import BadInput, SearchUnavailable, StorageUnavailable, Throttled
-from factbook.domain.facts.facts import Fact
+from factbook.domain.facts.fact import Fact
 from factbook.domain.filters import Fields
-from factbook.domain.policy.policy import EVERY_INDEX, IndexName, Policy
+from factbook.domain.policy.policies import EVERY_INDEX, IndexName, Policy
 from factbook.domain.retrieval.documents import Change, Chunk, Put, Tombstone, chunks
 from factbook.domain.retrieval.searchable import content_words, fact_fields, index_version, searchable
 from factbook.domain.retrieval.tokenizer import Tokenizer
 from factbook.ports.facts.blobs import BlobReader
-from factbook.ports.facts.facts import Head
-from factbook.ports.policy.policies import PolicyStore
+from factbook.ports.facts.store import Head
+from factbook.ports.policy.store import PolicyStore
 from factbook.ports.retrieval.embeddings import EmbeddingFailure, EmbeddingsUnavailable, Vector
 from factbook.ports.retrieval.index import EmbeddingSpace, IndexInfo, Refused, SearchIndex
-from factbook.ports.retrieval.indexing import Backlog, DeadLetters, Trouble, Troubled
+from factbook.ports.retrieval.upkeep import Backlog, DeadLetters, Trouble, Troubled
 from factbook.usecases.retrieval.embedding_spaces import Spaces
 
 MAX_TEXT_BYTES = 10 * 1024 * 1024

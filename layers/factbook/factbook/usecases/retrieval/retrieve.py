@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 from factbook.domain import times
 from factbook.domain.access.principals import Principal
 from factbook.domain.errors import BadInput, SemanticUnavailable
-from factbook.domain.facts.facts import Fact
+from factbook.domain.facts.fact import Fact
 from factbook.domain.facts.gate import can_see
 from factbook.domain.facts.visibility import visibility
 from factbook.domain.filters import AllOf, AnyOf, Equals, Filter, Missing, OneOf, Range, evaluate
 from factbook.domain.retrieval.searchable import FACTS, SCOPE_FIELDS, fact_fields, index_version
-from factbook.ports.facts.ports import Memory
 from factbook.usecases.facts.listing import NEWEST, Query, list_facts
+from factbook.usecases.facts.ports import Memory
 from factbook.usecases.retrieval.searching import SEMANTIC_OFF, Asked, Engine, Mode, find
 
 LIST_PAGES = 5

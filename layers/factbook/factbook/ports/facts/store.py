@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from factbook.domain.facts.facts import Fact
+from factbook.domain.facts.fact import Fact
 
 MARKS_KEPT = 16
 

@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from factbook.domain.policy.policy import Policy
+from factbook.domain.policy.policies import Policy
 
 
 class PolicyStore(Protocol):

@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from factbook.domain.policy.policy import Policy
+from factbook.domain.policy.policies import Policy
 from factbook.ports.clock import Clock
 from factbook.ports.facts.blobs import BlobStore
-from factbook.ports.facts.facts import FactStore
+from factbook.ports.facts.store import FactStore
 
 
 @dataclass(frozen=True)
