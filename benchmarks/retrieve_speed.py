@@ -29,10 +29,10 @@ from factbook.domain.scope import Scope
 from factbook.ports.facts.store import Head
 from factbook.ports.retrieval.embeddings import Vector
 from factbook.ports.retrieval.index import EmbeddingSpace, SearchIndex
-from factbook.usecases.facts.ports import Memory
+from factbook.usecases.facts.ports import FactPorts
 from factbook.usecases.retrieval.embedding_spaces import Spaces
 from factbook.usecases.retrieval.retrieve import Question, retrieve_facts
-from factbook.usecases.retrieval.searching import Engine
+from factbook.usecases.retrieval.searching import SearchPorts
 from factbook.wiring.services import SystemClock
 from factbook_local.testing import Ready, running
 from factbook_search.english import english_tokenizer
@@ -73,8 +73,8 @@ def main() -> None:
 def _report(facts: int, name: str, index: SearchIndex, ready: Ready) -> None:
     client, table = ready.client("dynamodb"), ready.aws["tables"]["facts"]
     _fill(facts, index, client, table)
-    memory: Any = Memory(DynamoFacts(client, table), None, SystemClock(), lambda: b"", lambda _: Policy())  # type: ignore[arg-type]
-    engine = Engine(index, TOKENIZER, Spaces(index, DirectionEmbedder()))
+    memory: Any = FactPorts(DynamoFacts(client, table), None, SystemClock(), lambda: b"", lambda _: Policy())  # type: ignore[arg-type]
+    engine = SearchPorts(index, TOKENIZER, Spaces(index, DirectionEmbedder()))
     chance = random.Random(11)
     queries = [" ".join(_word(chance) for _ in range(4)) for _ in range(QUERIES)]
     for mode in MODES:

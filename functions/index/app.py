@@ -39,7 +39,7 @@ def lambda_handler(event: dict[str, Any], context: Any = None) -> dict[str, Any]
 
 
 def work(
-    wired: SearchServices, command: Callable[[index_jobs.Jobs, float], IndexJob | None]
+    wired: SearchServices, command: Callable[[index_jobs.IndexJobPorts, float], IndexJob | None]
 ) -> dict[str, Any]:
     """Spend some time on index jobs and on what waits for its embedding; how far they are."""
     problem, job = None, None

@@ -38,10 +38,10 @@ def retrieve_facts(call: Call) -> Answer:
     answer=ContextAnswer,
     refusals=(e.PermissionDenied, e.SemanticUnavailable, e.SearchUnavailable, e.ValidationFailed),
 )
-def remember_turn(call: Call) -> Answer:
+def build_context(call: Call) -> Answer:
     turn = call.body(ContextRequest).turn(call.principal)
     services = call.services
-    made = context.remember_turn(services.memory, services.searching.engine, call.principal, turn)
+    made = context.build_context(services.memory, services.searching.engine, call.principal, turn)
     body: Json = {
         "system": made.rendered.system,
         "message": made.rendered.message,

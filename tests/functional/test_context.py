@@ -8,7 +8,7 @@ from support.search_world import WordEmbedder, admin
 
 from factbook.domain.errors import SemanticUnavailable
 from factbook.domain.retrieval.rendering import BLOCK_CLOSING, BLOCK_OPENING, SYSTEM_LINE
-from factbook.usecases.retrieval.context import Intent, Turn, remember_turn
+from factbook.usecases.retrieval.context import Intent, Turn, build_context
 
 ADMIN = admin()
 SCOPE = {"projectId": "x", "participantId": "p1", "threadId": "t1"}
@@ -22,7 +22,7 @@ def world(new_world):
 
 
 def _turn(world, *intents, query="tea", who=ADMIN, **said):
-    return remember_turn(world.memory, world.engine, who, Turn(query, intents, **said))
+    return build_context(world.memory, world.engine, who, Turn(query, intents, **said))
 
 
 def _contents(made):

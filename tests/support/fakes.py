@@ -13,7 +13,7 @@ from factbook.ports.access.stores import Token
 from factbook.ports.clock import Clock
 from factbook.ports.facts.store import Head, Row
 from factbook.settings import Settings
-from factbook.usecases.facts.ports import Memory
+from factbook.usecases.facts.ports import FactPorts
 from factbook.wiring.services import Services
 
 LISTING_SHARDS, ADMIN_SHARDS = 4, 8
@@ -224,8 +224,8 @@ def _token_order(token: Token) -> str:
     return f"{token.created_at}|{token.id}"
 
 
-def fake_memory(clock: Clock) -> Memory:
-    return Memory(FakeFacts(), FakeBlobs(), clock, lambda: b"k" * 32, lambda _: Policy())
+def fake_memory(clock: Clock) -> FactPorts:
+    return FactPorts(FakeFacts(), FakeBlobs(), clock, lambda: b"k" * 32, lambda _: Policy())
 
 
 def fake_services(clock: Clock | None = None) -> Services:
@@ -235,7 +235,7 @@ def fake_services(clock: Clock | None = None) -> Services:
         raise AssertionError("a test on fakes asked for AWS")
 
     services = Services(Settings(), clock or FakeClock(), no_client)
-    services.__dict__["memory"] = Memory(
+    services.__dict__["memory"] = FactPorts(
         FakeFacts(), FakeBlobs(), services.clock, lambda: b"k" * 32, lambda _: Policy()
     )
     services.__dict__["access"] = FakeAccess()

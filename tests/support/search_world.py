@@ -22,16 +22,16 @@ from factbook.ports.retrieval.embeddings import EmbeddingFailure, EmbeddingsUnav
 from factbook.ports.retrieval.index import EmbeddingSpace, SearchIndex
 from factbook.ports.retrieval.upkeep import IndexJob, Troubled
 from factbook.usecases.facts import changes as facts
-from factbook.usecases.facts.ports import Memory
+from factbook.usecases.facts.ports import FactPorts
 from factbook.usecases.log.appending import Log, Request, append_entries
 from factbook.usecases.log.sealing import Vault
 from factbook.usecases.retrieval import index_jobs, indexing, retrieve
 from factbook.usecases.retrieval.embedding_spaces import Spaces
-from factbook.usecases.retrieval.index_jobs import Jobs
-from factbook.usecases.retrieval.indexing import Indexing
-from factbook.usecases.retrieval.messages import Conversations, index_messages
-from factbook.usecases.retrieval.recall import Recall, recall_messages
-from factbook.usecases.retrieval.searching import Engine
+from factbook.usecases.retrieval.index_jobs import IndexJobPorts
+from factbook.usecases.retrieval.indexing import IndexingPorts
+from factbook.usecases.retrieval.messages import MessagePorts, index_messages
+from factbook.usecases.retrieval.recall import RecallPorts, recall_messages
+from factbook.usecases.retrieval.searching import SearchPorts
 from factbook_search.english import english_tokenizer
 from support.fakes import FakeBlobs, FakeClock, FakeFacts
 from support.log_fakes import FakeKeys, FakeLog, FakeWrapper
@@ -182,7 +182,7 @@ class World:
         self.facts = FakeFacts()
         self.blobs = FakeBlobs()
         self.policies = FakePolicies()
-        self.memory = Memory(self.facts, self.blobs, self.clock, lambda: b"k" * 32, self.policies.policy)
+        self.memory = FactPorts(self.facts, self.blobs, self.clock, lambda: b"k" * 32, self.policies.policy)
         self.backlog = FakeBacklog()
         self.dead_letters = FakeDeadLetters()
         self.jobs = FakeJobs()
@@ -198,7 +198,7 @@ class World:
     def restart(self) -> None:
         """New processes: what they remembered is gone."""
         spaces = None if self.embedder is None else Spaces(self.index, self.embedder)
-        self.indexing = Indexing(
+        self.indexing = IndexingPorts(
             self.index,
             TOKENIZER,
             FakeReader(self.blobs),
@@ -207,10 +207,10 @@ class World:
             self.dead_letters,
             spaces,
         )
-        self.engine = Engine(self.index, TOKENIZER, spaces, sleep=self.sleeps.append)
+        self.engine = SearchPorts(self.index, TOKENIZER, spaces, sleep=self.sleeps.append)
         self.vault = Vault(self.keys, self.wrapper, AesGcm())
-        self.conversations = Conversations(self.indexing, self.log, self.vault)
-        self.recall = Recall(self.engine, self.log, self.entries, self.vault)
+        self.conversations = MessagePorts(self.indexing, self.log, self.vault)
+        self.recall = RecallPorts(self.engine, self.log, self.entries, self.vault)
 
     def start(self) -> None:
         """Make the first index, as the first tick does."""
@@ -218,8 +218,8 @@ class World:
         self.restart()
 
     @property
-    def ports(self) -> Jobs:
-        return Jobs(
+    def ports(self) -> IndexJobPorts:
+        return IndexJobPorts(
             self.indexing,
             self.facts,
             FakeWalk(self.facts),

@@ -19,7 +19,7 @@ from factbook.domain.scope import Scope
 from factbook.ports.log.checkpoints import DirtyRun
 from factbook.usecases.log.appending import Log, Request, append_entries
 from factbook.usecases.log.checkpoints import (
-    Checkpointing,
+    CheckpointPorts,
     CheckpointRefused,
     checkpoint_all,
     checkpoint_tenant,
@@ -61,10 +61,10 @@ class Deployment:
         entries = append_entries(self._writer, ADMIN, run, requests)
         mark_runs(self.tree, [DirtyRun(TENANT, run, entry.sequence) for entry in entries])
 
-    def work(self, blows: Blows | None = None) -> Checkpointing:
+    def work(self, blows: Blows | None = None) -> CheckpointPorts:
         blows = blows or Blows()
         ports = (Struck(port, blows) for port in (self.log, self.tree, self.published, self.signer))
-        return Checkpointing(*ports, StandingClock())  # type: ignore[arg-type]
+        return CheckpointPorts(*ports, StandingClock())  # type: ignore[arg-type]
 
     def roots(self) -> dict[int, bytes]:
         growing, roots = GrowingRoot(), {0: GrowingRoot().root()}

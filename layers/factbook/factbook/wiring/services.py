@@ -18,7 +18,7 @@ from factbook.domain.times import format_instant
 from factbook.ports.access.stores import Token
 from factbook.ports.clock import Clock
 from factbook.settings import Settings, read_settings
-from factbook.usecases.facts.ports import Memory
+from factbook.usecases.facts.ports import FactPorts
 from factbook.usecases.policy.policies import KnownPolicies
 
 if TYPE_CHECKING:
@@ -76,8 +76,8 @@ class Services:
         return Cursors(self._signing_key)
 
     @cached_property
-    def memory(self) -> Memory:
-        return Memory(
+    def memory(self) -> FactPorts:
+        return FactPorts(
             facts=DynamoFacts(self._dynamodb, self.settings.facts_table),
             blobs=S3Blobs(self._client("s3"), self.settings.blobs_bucket),
             clock=self.clock,

@@ -35,7 +35,7 @@ from factbook.domain.scope import Scope
 from factbook.ports.contention import Contended
 from factbook.ports.facts.store import Head, Mark, Operation
 from factbook.usecases.facts.payloads import Content, fact_of, store_payload
-from factbook.usecases.facts.ports import Memory
+from factbook.usecases.facts.ports import FactPorts
 
 ATTEMPTS = 8
 
@@ -43,7 +43,7 @@ Transition = Callable[[Fact, str], tuple[Fact, Fact]]
 
 
 def write_fact(
-    memory: Memory,
+    ports: FactPorts,
     principal: Principal,
     operation: Operation,
     fact_type: str,
@@ -57,16 +57,16 @@ def write_fact(
     scope.check()
     require_write(principal, scope)
     fact_id = (
-        fact_id_for(operation.key) if content.ref is None else fact_of(memory, principal.tenant, content.ref)
+        fact_id_for(operation.key) if content.ref is None else fact_of(ports, principal.tenant, content.ref)
     )
-    keep = memory.policy(principal.tenant).retention_of(fact_type)
-    payload = store_payload(memory, principal.tenant, fact_id, content)
-    fact = open_fact(fact_id, fact_type, scope, changes, payload, principal, memory.clock.now(), key, keep)
+    keep = ports.policy(principal.tenant).retention_of(fact_type)
+    payload = store_payload(ports, principal.tenant, fact_id, content)
+    fact = open_fact(fact_id, fact_type, scope, changes, payload, principal, ports.clock.now(), key, keep)
     head = Head(fact, 1, (_mark(operation, 1),))
     for attempt in range(ATTEMPTS):
         _pause(attempt)
         try:
-            there = memory.facts.create(head)
+            there = ports.facts.create(head)
         except Contended:
             continue
         if there is None:
@@ -76,17 +76,17 @@ def write_fact(
                 "This contentRef already belongs to a fact. Upload the content again for another one."
             )
         try:
-            answer = _first_answer(memory, there, operation)
+            answer = _first_answer(ports, there, operation)
         except IdempotencyMismatch:
-            _discard_unused(memory, content, payload, None)
+            _discard_unused(ports, content, payload, None)
             raise
-        _discard_unused(memory, content, payload, answer)
+        _discard_unused(ports, content, payload, answer)
         return answer
     raise Throttled
 
 
 def supersede_fact(
-    memory: Memory,
+    ports: FactPorts,
     principal: Principal,
     operation: Operation,
     fact_id: str,
@@ -99,49 +99,49 @@ def supersede_fact(
     payload: list[Payload] = []
 
     def transition(head: Fact, now: str) -> tuple[Fact, Fact]:
-        keep = _keep(memory, head)
+        keep = _keep(ports, head)
         # Stored once the write is known to be allowed, kept over retries.
         if (content.given or content.ref) and not payload:
-            payload.append(store_payload(memory, principal.tenant, fact_id, content))
+            payload.append(store_payload(ports, principal.tenant, fact_id, content))
         return supersede(head, changes, payload[0] if payload else None, principal, now, keep)
 
     try:
-        answer = _change(memory, principal, operation, fact_id, expected, transition)
+        answer = _change(ports, principal, operation, fact_id, expected, transition)
     except (Conflict, ValidationFailed):
         for stored in payload:
-            _discard_unused(memory, content, stored, None)
+            _discard_unused(ports, content, stored, None)
         raise
     for stored in payload:
-        _discard_unused(memory, content, stored, answer)
+        _discard_unused(ports, content, stored, answer)
     return answer
 
 
 def verify_fact(
-    memory: Memory, principal: Principal, operation: Operation, fact_id: str, expected: int | None = None
+    ports: FactPorts, principal: Principal, operation: Operation, fact_id: str, expected: int | None = None
 ) -> Fact:
     """A revision a person vouches for. Raises as `supersede_fact`; PermissionDenied unless a user calls."""
 
     def transition(head: Fact, now: str) -> tuple[Fact, Fact]:
-        return verify(head, principal, now, _keep(memory, head))
+        return verify(head, principal, now, _keep(ports, head))
 
-    return _change(memory, principal, operation, fact_id, expected, transition, only_users=True)
+    return _change(ports, principal, operation, fact_id, expected, transition, only_users=True)
 
 
 def delete_fact(
-    memory: Memory, principal: Principal, operation: Operation, fact_id: str, expected: int | None = None
+    ports: FactPorts, principal: Principal, operation: Operation, fact_id: str, expected: int | None = None
 ) -> Fact:
     """Close the head, without a new version; the closed revision. Raises as `supersede_fact`."""
     for attempt in range(ATTEMPTS):
         _pause(attempt)
-        head = _seen_head(memory, principal, fact_id)
+        head = _seen_head(ports, principal, fact_id)
         if head.mark_of(short_digest(operation.key)) is not None and not head.fact.current:
             require_write(principal, head.fact.scope, fact_id)
             return head.fact  # an earlier try of this request landed and its reply was lost
         _require_changeable_by(principal, head)
         require_changeable(head.fact, expected)
-        closed = close(head.fact, principal.name, memory.clock.now(), "deleted")
+        closed = close(head.fact, principal.name, ports.clock.now(), "deleted")
         try:
-            there = memory.facts.amend(head, head.followed_by(closed, _mark(operation, closed.version)))
+            there = ports.facts.amend(head, head.followed_by(closed, _mark(operation, closed.version)))
         except Contended:
             continue
         if there is None:
@@ -149,17 +149,17 @@ def delete_fact(
     raise Throttled
 
 
-def changeable_head(memory: Memory, principal: Principal, fact_id: str) -> Head:
+def changeable_head(ports: FactPorts, principal: Principal, fact_id: str) -> Head:
     """The current head of a fact the principal sees and may write. Raises FactNotFound, PermissionDenied."""
-    head = _seen_head(memory, principal, fact_id)
+    head = _seen_head(ports, principal, fact_id)
     _require_changeable_by(principal, head)
     return head
 
 
-def _seen_head(memory: Memory, principal: Principal, fact_id: str) -> Head:
+def _seen_head(ports: FactPorts, principal: Principal, fact_id: str) -> Head:
     """The head of a fact the principal sees, closed ones included. Raises FactNotFound."""
-    head = memory.facts.head(principal.tenant, fact_id)
-    if head is None or not can_see(principal, head.fact) or head.fact.expired(memory.clock.now()):
+    head = ports.facts.head(principal.tenant, fact_id)
+    if head is None or not can_see(principal, head.fact) or head.fact.expired(ports.clock.now()):
         raise FactNotFound(fact_id)
     return head
 
@@ -172,7 +172,7 @@ def _require_changeable_by(principal: Principal, head: Head) -> None:
 
 
 def _change(
-    memory: Memory,
+    ports: FactPorts,
     principal: Principal,
     operation: Operation,
     fact_id: str,
@@ -183,17 +183,17 @@ def _change(
 ) -> Fact:
     for attempt in range(ATTEMPTS):
         _pause(attempt)
-        head = _seen_head(memory, principal, fact_id)
+        head = _seen_head(ports, principal, fact_id)
         if head.mark_of(short_digest(operation.key)) is not None:
             require_write(principal, head.fact.scope, fact_id)
-            return _first_answer(memory, head, operation)
+            return _first_answer(ports, head, operation)
         _require_changeable_by(principal, head)
         if only_users and principal.actor.kind != "user":
             raise PermissionDenied("Only a person may verify a fact. Use a user's token.", factId=fact_id)
         require_changeable(head.fact, expected)
-        closed, following = transition(head.fact, memory.clock.now())
+        closed, following = transition(head.fact, ports.clock.now())
         try:
-            there = memory.facts.advance(
+            there = ports.facts.advance(
                 head, closed, head.followed_by(following, _mark(operation, following.version))
             )
         except Contended:
@@ -203,31 +203,31 @@ def _change(
     raise Throttled
 
 
-def _first_answer(memory: Memory, head: Head, operation: Operation) -> Fact:
+def _first_answer(ports: FactPorts, head: Head, operation: Operation) -> Fact:
     """What the operation answered when it landed. Raises IdempotencyMismatch when its body was another."""
     mark = head.mark_of(short_digest(operation.key))
     if mark is None or mark.body != short_digest(operation.body):
         raise IdempotencyMismatch
-    if head.fact.expired(memory.clock.now()):
+    if head.fact.expired(ports.clock.now()):
         raise FactNotFound(head.fact.id)
     if mark.version == head.fact.version:
         return reopened(head.fact)
-    revision = memory.facts.revision(head.fact.scope.tenant_id, head.fact.id, mark.version)
+    revision = ports.facts.revision(head.fact.scope.tenant_id, head.fact.id, mark.version)
     if revision is None:
         raise FactNotFound(head.fact.id)
     return reopened(revision)
 
 
-def _discard_unused(memory: Memory, content: Content, stored: Payload, answer: Fact | None) -> None:
+def _discard_unused(ports: FactPorts, content: Content, stored: Payload, answer: Fact | None) -> None:
     """Remove the object this try stored, unless the answer names it: then the try landed and its reply was lost."""
     if stored.content_ref is None or content.ref is not None:
         return
     if answer is None or answer.content_ref != stored.content_ref:
-        memory.blobs.discard(stored.content_ref)
+        ports.blobs.discard(stored.content_ref)
 
 
-def _keep(memory: Memory, head: Fact) -> KeepLimits | None:
-    return memory.policy(head.scope.tenant_id).retention_of(head.type)
+def _keep(ports: FactPorts, head: Fact) -> KeepLimits | None:
+    return ports.policy(head.scope.tenant_id).retention_of(head.type)
 
 
 def _mark(operation: Operation, version: int) -> Mark:

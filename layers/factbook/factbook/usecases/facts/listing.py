@@ -14,7 +14,7 @@ from factbook.domain.access.principals import Principal
 from factbook.domain.facts.fact import Fact
 from factbook.domain.facts.gate import can_see
 from factbook.ports.facts.store import Head, Row
-from factbook.usecases.facts.ports import Memory
+from factbook.usecases.facts.ports import FactPorts
 from factbook.usecases.facts.reading import revision_at
 
 ROWS = 1000
@@ -58,17 +58,19 @@ _NARROWER = {
 }
 
 
-def list_facts(memory: Memory, principal: Principal, query: Query, limit: int, before: str = NEWEST) -> Page:
+def list_facts(
+    ports: FactPorts, principal: Principal, query: Query, limit: int, before: str = NEWEST
+) -> Page:
     """At most `limit` facts visible to the principal, from position `before` on."""
-    now = memory.clock.now()
+    now = ports.clock.now()
     if query.as_of is not None:
         before = min(before, query.as_of + NEWEST)
-    rows, position = _candidates(memory, principal, query, limit, before, now)
-    heads = memory.facts.heads(principal.tenant, [row.fact_id for row in rows])
+    rows, position = _candidates(ports, principal, query, limit, before, now)
+    heads = ports.facts.heads(principal.tenant, [row.fact_id for row in rows])
     facts: list[Fact] = []
     size = 0
     for row in rows:
-        fact = _shown(memory, principal, query, heads.get(row.fact_id), now)
+        fact = _shown(ports, principal, query, heads.get(row.fact_id), now)
         if fact is None:
             continue
         size += fact.inline_bytes
@@ -82,11 +84,11 @@ def _previous_order(rows: list[Row], row: Row) -> str:
     return rows[rows.index(row) - 1].order
 
 
-def _shown(memory: Memory, principal: Principal, query: Query, head: Head | None, now: str) -> Fact | None:
+def _shown(ports: FactPorts, principal: Principal, query: Query, head: Head | None, now: str) -> Fact | None:
     if head is None or head.fact.expired(now) or head.fact.review or not can_see(principal, head.fact):
         return None
     if query.as_of is not None:
-        return revision_at(memory, head, query.as_of)
+        return revision_at(ports, head, query.as_of)
     return head.fact if head.fact.current else None
 
 
@@ -102,17 +104,17 @@ def _keeps(query: Query, row: Row, now: str) -> bool:
 
 
 def _candidates(
-    memory: Memory, principal: Principal, query: Query, limit: int, before: str, now: str
+    ports: FactPorts, principal: Principal, query: Query, limit: int, before: str, now: str
 ) -> tuple[list[Row], str | None]:
     """The next rows worth fetching, newest first, and the position after them (None when nothing is left)."""
-    sources = _sources(memory, principal, query, before)
+    sources = _sources(ports, principal, query, before)
     found: dict[str, Row] = {}
     budget = ROWS
     batch, each = sources, min(limit, 2 * limit // max(1, len(sources))) + 1
     while batch and budget >= len(batch):
         each = min(each, budget // len(batch))
         budget -= each * len(batch)
-        for rows in _pool().map(_reader(memory, principal.tenant, each), batch):
+        for rows in _pool().map(_reader(ports, principal.tenant, each), batch):
             # By order: a fact closed between two reads is in an open and in a closed partition.
             found |= {row.order: row for row in rows if _keeps(query, row, now)}
         batch, each = _behind(sources, found, limit), 2 * each
@@ -136,9 +138,9 @@ def _behind(sources: list[_Source], found: dict[str, Row], limit: int) -> list[_
     return sorted(behind, key=lambda source: source.frontier, reverse=True)[:_THREADS]
 
 
-def _reader(memory: Memory, tenant: str, limit: int) -> Callable[[_Source], list[Row]]:
+def _reader(ports: FactPorts, tenant: str, limit: int) -> Callable[[_Source], list[Row]]:
     def read(source: _Source) -> list[Row]:
-        rows, source.more = memory.facts.rows(
+        rows, source.more = ports.facts.rows(
             tenant, source.container, source.shard, source.frontier, limit, closed=source.closed
         )
         if rows:
@@ -148,11 +150,11 @@ def _reader(memory: Memory, tenant: str, limit: int) -> Callable[[_Source], list
     return read
 
 
-def _sources(memory: Memory, principal: Principal, query: Query, before: str) -> list[_Source]:
+def _sources(ports: FactPorts, principal: Principal, query: Query, before: str) -> list[_Source]:
     containers = listing_plan(principal, query.scope).containers
     return [
         _Source(container, shard, closed, before)
         for container in ((None,) if containers is None else containers)
         for closed in ((False, True) if query.as_of is not None else (False,))
-        for shard in range(memory.facts.shards(container))
+        for shard in range(ports.facts.shards(container))
     ]

@@ -14,7 +14,7 @@ from factbook.canonical import content_canonical
 from factbook.domain.errors import BadInput
 from factbook.domain.facts.fact import Payload
 from factbook.domain.strict_json import check_depth, dump_json
-from factbook.usecases.facts.ports import Memory
+from factbook.usecases.facts.ports import FactPorts
 
 INLINE_BYTES = 64 * 1024
 MAX_UPLOAD_BYTES = 5 * 1024**3
@@ -35,46 +35,46 @@ class Content:
         check_depth(self.value)
 
 
-def store_payload(memory: Memory, tenant: str, fact_id: str, content: Content) -> Payload:
+def store_payload(ports: FactPorts, tenant: str, fact_id: str, content: Content) -> Payload:
     """Keep the content of a fact. Raises BadInput for a reference that was not granted or not uploaded yet."""
     if content.ref is not None:
-        return _uploaded(memory, tenant, fact_id, content)
+        return _uploaded(ports, tenant, fact_id, content)
     text = dump_json(content.value)
     raw = text.encode()
     digest = "sha256:" + hashlib.sha256(content_canonical(content.value)).hexdigest()
     if len(raw) <= INLINE_BYTES:
         return Payload(text=text, content_hash=digest, size=len(raw))
-    ref = memory.blobs.new_ref(tenant, fact_id, secrets.token_hex(16))
-    memory.blobs.put(ref, raw)
+    ref = ports.blobs.new_ref(tenant, fact_id, secrets.token_hex(16))
+    ports.blobs.put(ref, raw)
     return Payload(text=None, content_hash=digest, size=len(raw), content_ref=ref)
 
 
-def grant_upload(memory: Memory, tenant: str, fact_id: str, size: int, sha256: str) -> tuple[str, str]:
+def grant_upload(ports: FactPorts, tenant: str, fact_id: str, size: int, sha256: str) -> tuple[str, str]:
     """A reference for one fact's upload of exactly these bytes, and the presigned URL to PUT them to."""
     nonce = secrets.token_hex(16)
-    ref = memory.blobs.new_ref(tenant, fact_id, nonce + _mac(memory, tenant, fact_id, nonce))
-    return ref, memory.blobs.upload_url(ref, size, sha256, UPLOAD_SECONDS)
+    ref = ports.blobs.new_ref(tenant, fact_id, nonce + _mac(ports, tenant, fact_id, nonce))
+    return ref, ports.blobs.upload_url(ref, size, sha256, UPLOAD_SECONDS)
 
 
-def fact_of(memory: Memory, tenant: str, ref: str) -> str:
+def fact_of(ports: FactPorts, tenant: str, ref: str) -> str:
     """The fact an upload was granted for. Raises BadInput for a reference the tenant was never given."""
     *_, fact_id, name = ("", *ref.split("/"))
     nonce, mac = name[:-_MAC_CHARS], name[-_MAC_CHARS:]
-    known = memory.blobs.new_ref(tenant, fact_id, name) == ref
-    if not known or not hmac.compare_digest(mac.encode(), _mac(memory, tenant, fact_id, nonce).encode()):
+    known = ports.blobs.new_ref(tenant, fact_id, name) == ref
+    if not known or not hmac.compare_digest(mac.encode(), _mac(ports, tenant, fact_id, nonce).encode()):
         raise BadInput(
             "This contentRef was not given to you by POST /v1/memory/blobs. Upload the content there first."
         )
     return fact_id
 
 
-def _uploaded(memory: Memory, tenant: str, fact_id: str, content: Content) -> Payload:
+def _uploaded(ports: FactPorts, tenant: str, fact_id: str, content: Content) -> Payload:
     ref = content.ref or ""
-    if fact_of(memory, tenant, ref) != fact_id:
+    if fact_of(ports, tenant, ref) != fact_id:
         raise BadInput(
             "This contentRef was given for another fact. Ask POST /v1/memory/blobs for one of this fact."
         )
-    there = memory.blobs.stat(ref)
+    there = ports.blobs.stat(ref)
     if there is None:
         raise BadInput(
             "Nothing was uploaded to this contentRef yet. PUT the bytes to its uploadUrl, then write."
@@ -82,11 +82,11 @@ def _uploaded(memory: Memory, tenant: str, fact_id: str, content: Content) -> Pa
     summary = dump_json(content.value) if content.given else None
     if summary is not None and len(summary.encode()) > INLINE_BYTES:
         raise BadInput("The summary beside a contentRef may have 64 KB. Shorten it.")
-    memory.blobs.claim(ref)
+    ports.blobs.claim(ref)
     size, sha256 = there
     return Payload(text=summary, content_hash=f"sha256:{sha256}", size=size, content_ref=ref)
 
 
-def _mac(memory: Memory, tenant: str, fact_id: str, nonce: str) -> str:
+def _mac(ports: FactPorts, tenant: str, fact_id: str, nonce: str) -> str:
     message = dump_json([tenant, fact_id, nonce]).encode()
-    return hmac.new(memory.signing_key(), b"upload:" + message, "sha256").hexdigest()[:_MAC_CHARS]
+    return hmac.new(ports.signing_key(), b"upload:" + message, "sha256").hexdigest()[:_MAC_CHARS]

@@ -10,7 +10,7 @@ from factbook.ports.facts.store import FactStore
 
 
 @dataclass(frozen=True)
-class Memory:
+class FactPorts:
     """The ports of the facts use cases."""
 
     facts: FactStore

@@ -5,28 +5,28 @@ from factbook.domain.errors import FactNotFound, NotFound
 from factbook.domain.facts.fact import Fact
 from factbook.domain.facts.gate import can_see
 from factbook.ports.facts.store import Head
-from factbook.usecases.facts.ports import Memory
+from factbook.usecases.facts.ports import FactPorts
 
 REVISIONS_BUDGET = 3_500_000
 
 
 def get_fact(
-    memory: Memory, principal: Principal, fact_id: str, version: int | None = None, as_of: str | None = None
+    ports: FactPorts, principal: Principal, fact_id: str, version: int | None = None, as_of: str | None = None
 ) -> Fact:
     """The current revision, a version, the revision current at `as_of`, or (both) that version if it was current then.
 
     Raises FactNotFound for what is not there, not visible, expired or erased.
     """
     if version is not None:
-        head, closed = memory.facts.head_with_revision(principal.tenant, fact_id, version)
+        head, closed = ports.facts.head_with_revision(principal.tenant, fact_id, version)
         fact = head.fact if head is not None and head.fact.version == version else closed
-        _require_shown(memory, principal, fact_id, head)
+        _require_shown(ports, principal, fact_id, head)
         if fact is None or (as_of is not None and not fact.holds_at(as_of)):
             raise FactNotFound(fact_id)
         return fact
-    head = _require_shown(memory, principal, fact_id, memory.facts.head(principal.tenant, fact_id))
+    head = _require_shown(ports, principal, fact_id, ports.facts.head(principal.tenant, fact_id))
     if as_of is not None:
-        found = revision_at(memory, head, as_of)
+        found = revision_at(ports, head, as_of)
         if found is None:
             raise FactNotFound(fact_id)
         return found
@@ -36,27 +36,27 @@ def get_fact(
 
 
 def list_revisions(
-    memory: Memory, principal: Principal, fact_id: str, below: int | None = None
+    ports: FactPorts, principal: Principal, fact_id: str, below: int | None = None
 ) -> tuple[list[Fact], int | None]:
     """Revisions newest first, whole; the version to go on below when about 4 MB were not enough."""
-    head = _require_shown(memory, principal, fact_id, memory.facts.head(principal.tenant, fact_id))
+    head = _require_shown(ports, principal, fact_id, ports.facts.head(principal.tenant, fact_id))
     found = [head.fact] if below is None or below > head.fact.version else []
     budget = REVISIONS_BUDGET - sum(fact.inline_bytes for fact in found)
     below = head.fact.version if found else (below or 1)
-    closed, more = memory.facts.revisions(principal.tenant, fact_id, below, budget)
+    closed, more = ports.facts.revisions(principal.tenant, fact_id, below, budget)
     found += closed
     return found, found[-1].version if more else None
 
 
-def get_content_url(memory: Memory, principal: Principal, fact_id: str, version: int | None = None) -> str:
+def get_content_url(ports: FactPorts, principal: Principal, fact_id: str, version: int | None = None) -> str:
     """A presigned download of a fact's large content. Raises NotFound when the content is inline."""
-    fact = get_fact(memory, principal, fact_id, version)
+    fact = get_fact(ports, principal, fact_id, version)
     if fact.content_ref is None:
         raise NotFound("This fact's content is inline. Read the fact itself.", factId=fact_id)
-    return memory.blobs.download_url(fact.content_ref)
+    return ports.blobs.download_url(fact.content_ref)
 
 
-def revision_at(memory: Memory, head: Head, as_of: str) -> Fact | None:
+def revision_at(ports: FactPorts, head: Head, as_of: str) -> Fact | None:
     """The revision current at `as_of`, by binary search: versions have no gaps and start times increase."""
     fact = head.fact
     if fact.created_at > as_of:
@@ -66,15 +66,15 @@ def revision_at(memory: Memory, head: Head, as_of: str) -> Fact | None:
         low, found = fact.version, fact
     while found is None and high - low > 1:  # version `low` began by then, `high` had not
         middle = (low + high) // 2
-        revision = memory.facts.revision(fact.scope.tenant_id, fact.id, middle)
+        revision = ports.facts.revision(fact.scope.tenant_id, fact.id, middle)
         if revision is None or revision.holds_at(as_of):
             return revision
         low, high = (middle, high) if revision.updated_at <= as_of else (low, middle)
-    found = found or memory.facts.revision(fact.scope.tenant_id, fact.id, low)
+    found = found or ports.facts.revision(fact.scope.tenant_id, fact.id, low)
     return found if found is not None and found.holds_at(as_of) else None
 
 
-def _require_shown(memory: Memory, principal: Principal, fact_id: str, head: Head | None) -> Head:
-    if head is None or head.fact.expired(memory.clock.now()) or not can_see(principal, head.fact):
+def _require_shown(ports: FactPorts, principal: Principal, fact_id: str, head: Head | None) -> Head:
+    if head is None or head.fact.expired(ports.clock.now()) or not can_see(principal, head.fact):
         raise FactNotFound(fact_id)
     return head

@@ -47,7 +47,7 @@ ATTEMPTS = 200
 WALKED = 2
 """Puts tried without a pause: the first, and one behind the entry that the first one met."""
 
-REMEMBERED = 200
+LOOKED_BACK = 200
 """Entries of a run among which a request with an Idempotency-Key is looked for."""
 
 MAX_TRANSACTION_BYTES = 4 * 1024 * 1024
@@ -194,7 +194,7 @@ class _Append:
 
     def _read_tail(self, *, looks_back: bool = False) -> Tail | None:
         """The run's last entry, strongly read; looking back also finds where an earlier try of this request began."""
-        newest = self.log.store.newest(self.tenant, self.run_id, REMEMBERED if looks_back else 1)
+        newest = self.log.store.newest(self.tenant, self.run_id, LOOKED_BACK if looks_back else 1)
         if not newest:
             return None
         if looks_back:

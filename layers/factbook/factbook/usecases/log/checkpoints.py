@@ -36,7 +36,7 @@ class CheckpointRefused(Exception):
 
 
 @dataclass(frozen=True)
-class Checkpointing:
+class CheckpointPorts:
     """What a pass works with."""
 
     log: LogStore
@@ -65,7 +65,7 @@ def mark_runs(tree: TreeStore, runs: Iterable[DirtyRun]) -> None:
         tree.mark_dirty(run)
 
 
-def checkpoint_all(work: Checkpointing) -> dict[str, Pass | Exception]:
+def checkpoint_all(work: CheckpointPorts) -> dict[str, Pass | Exception]:
     """Checkpoint every tenant with dirty runs; one tenant's failure does not keep the others waiting."""
     by_tenant: dict[str, list[DirtyRun]] = {}
     for run in work.tree.dirty():
@@ -79,7 +79,7 @@ def checkpoint_all(work: Checkpointing) -> dict[str, Pass | Exception]:
     return results
 
 
-def checkpoint_tenant(work: Checkpointing, tenant: str, runs: list[DirtyRun]) -> Pass:
+def checkpoint_tenant(work: CheckpointPorts, tenant: str, runs: list[DirtyRun]) -> Pass:
     """Put the heads of `runs` into the tenant's tree and publish it. Raises CheckpointRefused."""
     broken: list[str] = []
     done: list[DirtyRun] = []
@@ -93,7 +93,7 @@ def checkpoint_tenant(work: Checkpointing, tenant: str, runs: list[DirtyRun]) ->
     return Pass(note, tuple(broken))
 
 
-def publish_tree(work: Checkpointing, tenant: str, edge: Edge) -> PublishedNote | None:
+def publish_tree(work: CheckpointPorts, tenant: str, edge: Edge) -> PublishedNote | None:
     """Sign and publish the tree with this stored edge unless it is published. Raises CheckpointRefused."""
     key = work.signer.key
     newest = _newest(work, tenant)
@@ -118,7 +118,7 @@ def publish_tree(work: Checkpointing, tenant: str, edge: Edge) -> PublishedNote 
 
 
 def _grow(
-    work: Checkpointing, tenant: str, edge: Edge, runs: list[DirtyRun], broken: list[str]
+    work: CheckpointPorts, tenant: str, edge: Edge, runs: list[DirtyRun], broken: list[str]
 ) -> tuple[Edge, list[DirtyRun]]:
     """Leaves for the runs that have none for their head; the edge then, and up to where each run is in the tree."""
     for _ in range(ATTEMPTS):
@@ -131,7 +131,7 @@ def _grow(
 
 
 def _new_heads(
-    work: Checkpointing, tenant: str, runs: list[DirtyRun], broken: list[str]
+    work: CheckpointPorts, tenant: str, runs: list[DirtyRun], broken: list[str]
 ) -> tuple[list[tuple[str, int, str]], list[DirtyRun]]:
     heads: list[tuple[str, int, str]] = []
     done: list[DirtyRun] = []
@@ -169,7 +169,7 @@ def _growth(edge: Edge, heads: list[tuple[str, int, str]]) -> Growth:
     return Growth(edge, after, leaves, nodes)
 
 
-def _newest(work: Checkpointing, tenant: str) -> verified.Checkpoint | None:
+def _newest(work: CheckpointPorts, tenant: str) -> verified.Checkpoint | None:
     note = work.published.newest(tenant)
     if note is None:
         return None

@@ -7,7 +7,7 @@ from factbook.domain.facts.fact import Fact
 from factbook.domain.log.entries import LogEntry
 from factbook.domain.strict_json import Json
 from factbook.ports.log.entries import LogStore
-from factbook.usecases.facts.ports import Memory
+from factbook.usecases.facts.ports import FactPorts
 from factbook.usecases.facts.reading import list_revisions
 from factbook.usecases.log.reading import find_entry
 from factbook.usecases.log.sealing import Vault
@@ -16,13 +16,13 @@ MAX_NODES = 200
 
 
 def trace_provenance(
-    memory: Memory, store: LogStore, vault: Vault, principal: Principal, fact_id: str
+    ports: FactPorts, store: LogStore, vault: Vault, principal: Principal, fact_id: str
 ) -> Json:
     """The graph behind a fact, nearest first. Raises FactNotFound.
 
     What the caller may not read, and what is not there, are both `unavailable` and lead no further.
     """
-    revisions = _revisions(memory, principal, fact_id)
+    revisions = _revisions(ports, principal, fact_id)
     newest = next(iter(revisions))
     nodes: dict[str, Json] = {}
     edges: list[Json] = []
@@ -49,11 +49,11 @@ def trace_provenance(
     }
 
 
-def _revisions(memory: Memory, principal: Principal, fact_id: str) -> dict[str, Fact]:
+def _revisions(ports: FactPorts, principal: Principal, fact_id: str) -> dict[str, Fact]:
     """By revision id, newest first, as many as can become nodes."""
-    found, below = list_revisions(memory, principal, fact_id)
+    found, below = list_revisions(ports, principal, fact_id)
     while below is not None and len(found) < MAX_NODES:
-        more, below = list_revisions(memory, principal, fact_id, below)
+        more, below = list_revisions(ports, principal, fact_id, below)
         found += more
     return {fact.revision_id: fact for fact in found}
 

@@ -6,9 +6,9 @@ from typing import Literal
 from factbook.domain.access.principals import Principal
 from factbook.domain.facts.fact import Fact
 from factbook.domain.retrieval.rendering import MemoryItem, RenderedMemory, interleave, render_memory
-from factbook.usecases.facts.ports import Memory
+from factbook.usecases.facts.ports import FactPorts
 from factbook.usecases.retrieval.retrieve import Question, retrieve_facts
-from factbook.usecases.retrieval.searching import Engine, Mode
+from factbook.usecases.retrieval.searching import Mode, SearchPorts
 
 IntentScope = Literal["same-conversation", "same-user", "same-project", "tenant"]
 
@@ -49,7 +49,7 @@ class TurnMemory:
     degraded: str | None
 
 
-def remember_turn(memory: Memory, engine: Engine, principal: Principal, turn: Turn) -> TurnMemory:
+def build_context(ports: FactPorts, engine: SearchPorts, principal: Principal, turn: Turn) -> TurnMemory:
     """Raises as `retrieve_facts`: an intent by meaning fails its turn when there are no embeddings."""
     rankings: list[list[MemoryItem]] = []
     warnings: dict[str, None] = {}
@@ -60,7 +60,7 @@ def remember_turn(memory: Memory, engine: Engine, principal: Principal, turn: Tu
             warnings[warning] = None
             continue
         question = Question(intent.mode, turn.query, intent.limit, intent.types, scope)
-        found = retrieve_facts(memory, engine, principal, question)
+        found = retrieve_facts(ports, engine, principal, question)
         rankings.append([_item(fact) for fact, _ in found.facts])
         degraded = degraded or found.degraded
     rendered = render_memory(interleave(rankings), turn.instruction_types, turn.max_tokens)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from factbook.ports.retrieval.embeddings import Embedder, EmbeddingFailure, Vector
 from factbook.ports.retrieval.index import EmbeddingSpace, IndexInfo, SearchIndex
 
-REMEMBERED_SECONDS = 5.0
+TRUSTED_SECONDS = 5.0
 
 
 @dataclass
@@ -20,7 +20,7 @@ class Spaces:
     _asked: float = field(default=float("-inf"))
 
     def known(self) -> Sequence[IndexInfo]:
-        if time.monotonic() - self._asked > REMEMBERED_SECONDS:
+        if time.monotonic() - self._asked > TRUSTED_SECONDS:
             self._known, self._asked = self.index.indexes(), time.monotonic()
         return self._known
 

@@ -20,31 +20,31 @@ from factbook.ports.log.walks import EntrySource
 from factbook.ports.retrieval.embeddings import EmbeddingFailure, EmbeddingsUnavailable
 from factbook.ports.retrieval.index import EmbeddingSpace, Entry, IndexInfo
 from factbook.ports.retrieval.upkeep import IndexJob, JobStore
-from factbook.usecases.retrieval.embedding_spaces import REMEMBERED_SECONDS
-from factbook.usecases.retrieval.indexing import Draft, Indexing, apply_drafts, draft_of, index_heads
-from factbook.usecases.retrieval.messages import Conversations, drafts_of, index_messages
+from factbook.usecases.retrieval.embedding_spaces import TRUSTED_SECONDS
+from factbook.usecases.retrieval.indexing import Draft, IndexingPorts, apply_drafts, draft_of, index_heads
+from factbook.usecases.retrieval.messages import MessagePorts, drafts_of, index_messages
 
 PAGE = 100
 CAUGHT_UP_AT_ONCE = 100
-SETTLE_SECONDS = 3 * REMEMBERED_SECONDS
+SETTLE_SECONDS = 3 * TRUSTED_SECONDS
 """Until every process that writes knows of the new index: they ask at most so often, and finish what they began."""
 
 
 @dataclass(frozen=True)
-class Jobs:
+class IndexJobPorts:
     """The ports of index jobs."""
 
-    indexing: Indexing
+    indexing: IndexingPorts
     facts: FactStore
     walk: FactWalk
     jobs: JobStore
     clock: Clock
-    conversations: Conversations
+    conversations: MessagePorts
     entries: EntrySource
     sleep: Callable[[float], None] = field(default=time.sleep)
 
 
-def run_jobs(ports: Jobs, seconds: float) -> IndexJob | None:
+def run_jobs(ports: IndexJobPorts, seconds: float) -> IndexJob | None:
     """Start a build when one is needed, and work on the job there is for about `seconds`; the job, when there is one.
 
     Raises SearchUnavailable, and EmbeddingsUnavailable when a new index needs to know its number of dimensions.
@@ -55,7 +55,7 @@ def run_jobs(ports: Jobs, seconds: float) -> IndexJob | None:
     return _work(ports, job, seconds)
 
 
-def repair(ports: Jobs, seconds: float) -> IndexJob | None:
+def repair(ports: IndexJobPorts, seconds: float) -> IndexJob | None:
     """Start a repair unless a job is running, and work on it. Raises as `run_jobs`."""
     job = ports.jobs.job()
     if job is None or not _is_running(ports, job):
@@ -63,17 +63,17 @@ def repair(ports: Jobs, seconds: float) -> IndexJob | None:
     return _work(ports, job, seconds)
 
 
-def rebuild(ports: Jobs, seconds: float) -> IndexJob | None:
+def rebuild(ports: IndexJobPorts, seconds: float) -> IndexJob | None:
     """Build a new index even though the one in use looks right. Raises as `run_jobs`."""
     return _work(ports, _start_build(ports, needed=True), seconds)
 
 
-def look(ports: Jobs, _: float) -> IndexJob | None:
+def look(ports: IndexJobPorts, _: float) -> IndexJob | None:
     """The job there is or was last, as it is."""
     return ports.jobs.job()
 
 
-def catch_up(ports: Jobs) -> int:
+def catch_up(ports: IndexJobPorts) -> int:
     """Try again what waits for its embedding; how many records were tried. Raises SearchUnavailable."""
     waiting = ports.indexing.backlog.waiting(CAUGHT_UP_AT_ONCE)
     for tenant in {each.tenant for each in waiting}:
@@ -87,7 +87,7 @@ def catch_up(ports: Jobs) -> int:
     return len(waiting)
 
 
-def _settle_what_is_embedded(ports: Jobs, tenant: str, ids: list[str]) -> None:
+def _settle_what_is_embedded(ports: IndexJobPorts, tenant: str, ids: list[str]) -> None:
     ports.indexing.index.refresh()
     entries = ports.indexing.index.lookup(tenant, ids)
     for record in ids:
@@ -96,12 +96,12 @@ def _settle_what_is_embedded(ports: Jobs, tenant: str, ids: list[str]) -> None:
             ports.indexing.backlog.settle(tenant, record)
 
 
-def _is_running(ports: Jobs, job: IndexJob) -> bool:
+def _is_running(ports: IndexJobPorts, job: IndexJob) -> bool:
     """Whether there is something left to do for a job: an index that was dropped meanwhile ends it."""
     return job.phase != "done" and any(info.name == job.index for info in ports.indexing.index.indexes())
 
 
-def _start_build(ports: Jobs, *, needed: bool = False) -> IndexJob | None:
+def _start_build(ports: IndexJobPorts, *, needed: bool = False) -> IndexJob | None:
     known = ports.indexing.index.indexes()
     active = next((info for info in known if info.active), None)
     if not (needed or active is None or _model_changed(ports, active)):
@@ -113,12 +113,12 @@ def _start_build(ports: Jobs, *, needed: bool = False) -> IndexJob | None:
     return _start(ports, "build", made, "settle" if active else "facts")
 
 
-def _model_changed(ports: Jobs, active: IndexInfo) -> bool:
+def _model_changed(ports: IndexJobPorts, active: IndexInfo) -> bool:
     spaces = ports.indexing.spaces
     return spaces is not None and (active.space is None or active.space.model != spaces.embedder.model)
 
 
-def _wanted_space(ports: Jobs) -> EmbeddingSpace | None:
+def _wanted_space(ports: IndexJobPorts) -> EmbeddingSpace | None:
     """The space of the configured model; its size is what the endpoint answers. Raises EmbeddingsUnavailable."""
     spaces = ports.indexing.spaces
     if spaces is None:
@@ -129,21 +129,21 @@ def _wanted_space(ports: Jobs) -> EmbeddingSpace | None:
     return EmbeddingSpace(spaces.embedder.model, len(vector))
 
 
-def _start(ports: Jobs, kind: str, index: IndexInfo, phase: str) -> IndexJob:
+def _start(ports: IndexJobPorts, kind: str, index: IndexInfo, phase: str) -> IndexJob:
     now = ports.clock.now()
     job = IndexJob(kind, index.name, phase, None, 0, 0, now, now)  # type: ignore[arg-type]
     ports.jobs.keep(job)
     return job
 
 
-def _active(ports: Jobs) -> IndexInfo:
+def _active(ports: IndexJobPorts) -> IndexInfo:
     found = next((info for info in ports.indexing.index.indexes() if info.active), None)
     if found is None:
         raise SearchUnavailable("There is no search index. Rebuild it.")
     return found
 
 
-def _work(ports: Jobs, job: IndexJob | None, seconds: float) -> IndexJob | None:
+def _work(ports: IndexJobPorts, job: IndexJob | None, seconds: float) -> IndexJob | None:
     deadline = time.monotonic() + seconds
     while job is not None and job.phase != "done" and time.monotonic() < deadline:
         following = replace(_STEPS[job.phase](ports, job), step=job.step + 1, updated_at=ports.clock.now())
@@ -153,19 +153,19 @@ def _work(ports: Jobs, job: IndexJob | None, seconds: float) -> IndexJob | None:
     return job
 
 
-def _settle(ports: Jobs, job: IndexJob) -> IndexJob:
+def _settle(ports: IndexJobPorts, job: IndexJob) -> IndexJob:
     ports.sleep(SETTLE_SECONDS)
     return replace(job, phase="facts")
 
 
-def _facts(ports: Jobs, job: IndexJob) -> IndexJob:
+def _facts(ports: IndexJobPorts, job: IndexJob) -> IndexJob:
     page = ports.walk.heads(None, job.cursor, PAGE)
     changed = _bring(ports, job, page.heads)
     job = replace(job, cursor=page.next, records=job.records + len(page.heads), changed=job.changed + changed)
     return job if page.next else replace(job, phase="messages", cursor=None)
 
 
-def _messages(ports: Jobs, job: IndexJob) -> IndexJob:
+def _messages(ports: IndexJobPorts, job: IndexJob) -> IndexJob:
     page = ports.entries.walk(job.cursor, PAGE)
     drafts = drafts_of(ports.conversations, page.entries)
     there: dict[str, Entry] = {}
@@ -184,7 +184,7 @@ def _messages(ports: Jobs, job: IndexJob) -> IndexJob:
     return replace(job, phase="swap" if job.kind == "build" else "orphans", cursor=None)
 
 
-def _orphans(ports: Jobs, job: IndexJob) -> IndexJob:
+def _orphans(ports: IndexJobPorts, job: IndexJob) -> IndexJob:
     """Entries whose fact the tables do not have: what a restored table lost, or a removal nobody heard of."""
     page = ports.indexing.index.walk(after=job.cursor, limit=PAGE, index=job.index)
     live = [entry for entry in page.entries if entry.live and ":" not in entry.id]
@@ -200,7 +200,7 @@ def _orphans(ports: Jobs, job: IndexJob) -> IndexJob:
     return job if page.next else replace(job, phase="done")
 
 
-def _swap(ports: Jobs, job: IndexJob) -> IndexJob:
+def _swap(ports: IndexJobPorts, job: IndexJob) -> IndexJob:
     index = ports.indexing.index
     index.refresh(index=job.index)
     index.activate(job.index)
@@ -210,7 +210,7 @@ def _swap(ports: Jobs, job: IndexJob) -> IndexJob:
     return replace(job, phase="done", cursor=None)
 
 
-_STEPS: dict[str, Callable[[Jobs, IndexJob], IndexJob]] = {
+_STEPS: dict[str, Callable[[IndexJobPorts, IndexJob], IndexJob]] = {
     "settle": _settle,
     "facts": _facts,
     "messages": _messages,
@@ -219,7 +219,7 @@ _STEPS: dict[str, Callable[[Jobs, IndexJob], IndexJob]] = {
 }
 
 
-def _bring(ports: Jobs, job: IndexJob, heads: Sequence[Head]) -> int:
+def _bring(ports: IndexJobPorts, job: IndexJob, heads: Sequence[Head]) -> int:
     """Bring heads into the job's index where it does not have them as they are; how many."""
     drafts: list[Draft] = []
     for tenant in {head.fact.scope.tenant_id for head in heads}:
@@ -240,7 +240,7 @@ def _bring(ports: Jobs, job: IndexJob, heads: Sequence[Head]) -> int:
     return len(drafts)
 
 
-def _apply(ports: Jobs, job: IndexJob, drafts: Sequence[Draft]) -> None:
+def _apply(ports: IndexJobPorts, job: IndexJob, drafts: Sequence[Draft]) -> None:
     target = next((info for info in ports.indexing.index.indexes() if info.name == job.index), None)
     if target is None:
         raise SearchUnavailable("The index being built is gone. Start again.")

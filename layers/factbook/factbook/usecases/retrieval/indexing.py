@@ -32,7 +32,7 @@ Name = tuple[str, str]
 
 
 @dataclass(frozen=True)
-class Indexing:
+class IndexingPorts:
     """The ports of indexing. `spaces` is None when search by meaning is off."""
 
     index: SearchIndex
@@ -76,7 +76,7 @@ class Draft:
         return self.tenant, self.id
 
 
-def index_heads(ports: Indexing, heads: Iterable[Head]) -> set[Name]:
+def index_heads(ports: IndexingPorts, heads: Iterable[Head]) -> set[Name]:
     """Index the latest of each fact's heads; the names of those to be tried again.
 
     Raises SearchUnavailable when the index cannot be reached.
@@ -96,12 +96,12 @@ def index_heads(ports: Indexing, heads: Iterable[Head]) -> set[Name]:
     return again | apply_drafts(ports, drafts)
 
 
-def forget(ports: Indexing, tenant: str, record: str, version: int) -> None:
+def forget(ports: IndexingPorts, tenant: str, record: str, version: int) -> None:
     """The record is gone. Raises SearchUnavailable."""
     apply_drafts(ports, [Draft(tenant, record, version, "facts")])
 
 
-def draft_of(ports: Indexing, head: Head, policy: Policy) -> Draft:
+def draft_of(ports: IndexingPorts, head: Head, policy: Policy) -> Draft:
     """Raises StorageUnavailable when the fact's payload cannot be read."""
     fact = head.fact
     draft = Draft(fact.scope.tenant_id, fact.id, _version(head), "facts")
@@ -130,7 +130,7 @@ def with_text(
 
 
 def apply_drafts(
-    ports: Indexing, drafts: Sequence[Draft], targets: Sequence[IndexInfo] | None = None
+    ports: IndexingPorts, drafts: Sequence[Draft], targets: Sequence[IndexInfo] | None = None
 ) -> set[Name]:
     """Write drafts into every index there is, the one in use and one being built. The names to be tried again.
 
@@ -164,7 +164,7 @@ def apply_drafts(
     return again
 
 
-def _targets(ports: Indexing) -> Sequence[IndexInfo]:
+def _targets(ports: IndexingPorts) -> Sequence[IndexInfo]:
     known = ports.spaces.known() if ports.spaces else ports.index.indexes()
     if not any(info.active for info in known):
         raise SearchUnavailable("There is no search index. Rebuild it.")
@@ -172,7 +172,7 @@ def _targets(ports: Indexing) -> Sequence[IndexInfo]:
 
 
 def _vectors(
-    ports: Indexing, drafts: Sequence[Draft], space: EmbeddingSpace | None
+    ports: IndexingPorts, drafts: Sequence[Draft], space: EmbeddingSpace | None
 ) -> dict[Name, tuple[Vector, ...] | None]:
     """Each draft's vectors in a space, in the order of its meanings; None when one is missing."""
     if space is None or ports.spaces is None:
@@ -210,7 +210,7 @@ def _change(draft: Draft, vectors: tuple[Vector, ...] | None, *, embedded: bool)
     return Put(draft.tenant, draft.id, draft.version, made, draft.fields, embedded)
 
 
-def _bury(ports: Indexing, refusal: Refused) -> None:
+def _bury(ports: IndexingPorts, refusal: Refused) -> None:
     ports.dead_letters.send(f"{refusal.change.tenant}|{refusal.change.id}", refusal.reason)
 
 

@@ -27,7 +27,7 @@ from factbook.usecases.log.sealing import Vault
 from factbook.usecases.retrieval.indexing import (
     MAX_EMBEDDED_CHUNKS,
     Draft,
-    Indexing,
+    IndexingPorts,
     Meaning,
     Name,
     apply_drafts,
@@ -38,15 +38,15 @@ LOOK_BACK = 10
 
 
 @dataclass(frozen=True)
-class Conversations:
+class MessagePorts:
     """The ports of indexing messages."""
 
-    indexing: Indexing
+    indexing: IndexingPorts
     log: LogStore
     vault: Vault
 
 
-def index_messages(ports: Conversations, entries: Iterable[StoredEntry]) -> set[Name]:
+def index_messages(ports: MessagePorts, entries: Iterable[StoredEntry]) -> set[Name]:
     """Index the messages among the entries; those (by tenant and log id) to be tried again.
 
     Raises SearchUnavailable; Throttled or StorageUnavailable when keys or entries cannot be read.
@@ -54,7 +54,7 @@ def index_messages(ports: Conversations, entries: Iterable[StoredEntry]) -> set[
     return apply_drafts(ports.indexing, drafts_of(ports, entries))
 
 
-def drafts_of(ports: Conversations, entries: Iterable[StoredEntry]) -> list[Draft]:
+def drafts_of(ports: MessagePorts, entries: Iterable[StoredEntry]) -> list[Draft]:
     runs: dict[tuple[str, str], list[StoredEntry]] = {}
     for entry in entries:
         if is_spoken(entry):
@@ -66,7 +66,7 @@ def is_spoken(entry: StoredEntry) -> bool:
     return parse_json(entry.text).get("kind") in SPOKEN
 
 
-def _of_run(ports: Conversations, spoken: list[StoredEntry]) -> list[Draft]:
+def _of_run(ports: MessagePorts, spoken: list[StoredEntry]) -> list[Draft]:
     """Drafts of one run's messages; one read gives the entries around all of them."""
     spoken.sort(key=lambda entry: entry.sequence)
     first, last = spoken[0], spoken[-1]
@@ -87,7 +87,7 @@ def _of_run(ports: Conversations, spoken: list[StoredEntry]) -> list[Draft]:
     return drafts
 
 
-def _before_in_thread(ports: Conversations, entry: StoredEntry) -> list[LogEntry | None]:
+def _before_in_thread(ports: MessagePorts, entry: StoredEntry) -> list[LogEntry | None]:
     """The messages before a run's first one, newest first."""
     if entry.thread is None:
         return []

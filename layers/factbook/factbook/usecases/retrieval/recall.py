@@ -19,7 +19,7 @@ from factbook.usecases.log.entries import open_entry, scope_of
 from factbook.usecases.log.sealing import Vault
 from factbook.usecases.retrieval.messages import is_spoken
 from factbook.usecases.retrieval.retrieve import Question, require_active_model, scope_parts
-from factbook.usecases.retrieval.searching import Asked, Engine, find
+from factbook.usecases.retrieval.searching import Asked, SearchPorts, find
 
 AROUND = 2
 """Entries on either side of a hit that are read with it; further away a message is looked up by its thread."""
@@ -29,10 +29,10 @@ THREADS = 8
 
 
 @dataclass(frozen=True)
-class Recall:
+class RecallPorts:
     """The ports of recall."""
 
-    engine: Engine
+    engine: SearchPorts
     log: LogStore
     entries: EntrySource
     vault: Vault
@@ -49,7 +49,7 @@ class Recalled:
 
 
 def recall_messages(
-    recall: Recall, principal: Principal, question: Question
+    recall: RecallPorts, principal: Principal, question: Question
 ) -> tuple[list[Recalled], str | None]:
     """Best first, and what the answer had to do without. Raises as `retrieve_facts`."""
     _require_plain(question)
@@ -113,7 +113,7 @@ def _at(around: dict[tuple[str, int], StoredEntry], log_id: str) -> StoredEntry 
     return None if place is None else around.get((place.run_id, place.sequence))
 
 
-def _opened(recall: Recall, principal: Principal, entry: StoredEntry | None) -> LogEntry | None:
+def _opened(recall: RecallPorts, principal: Principal, entry: StoredEntry | None) -> LogEntry | None:
     """The entry as this reader may have it: readable, as it was written, not erased."""
     if entry is None or not is_spoken(entry):
         return None
@@ -127,7 +127,7 @@ def _opened(recall: Recall, principal: Principal, entry: StoredEntry | None) -> 
 
 
 def _neighbours(
-    recall: Recall, principal: Principal, entry: LogEntry, around: dict[tuple[str, int], StoredEntry]
+    recall: RecallPorts, principal: Principal, entry: LogEntry, around: dict[tuple[str, int], StoredEntry]
 ) -> tuple[LogEntry | None, LogEntry | None]:
     def side(direction: int) -> LogEntry | None:
         near = (
@@ -140,7 +140,7 @@ def _neighbours(
     return side(-1), side(1)
 
 
-def _next_in_thread(recall: Recall, entry: LogEntry, *, backwards: bool) -> StoredEntry | None:
+def _next_in_thread(recall: RecallPorts, entry: LogEntry, *, backwards: bool) -> StoredEntry | None:
     thread = entry.scope.thread_id
     if thread is None:
         return None

@@ -15,8 +15,8 @@ from factbook.domain.facts.visibility import visibility
 from factbook.domain.filters import AllOf, AnyOf, Equals, Filter, Missing, OneOf, Range, evaluate
 from factbook.domain.retrieval.searchable import FACTS, SCOPE_FIELDS, fact_fields, index_version
 from factbook.usecases.facts.listing import NEWEST, Query, list_facts
-from factbook.usecases.facts.ports import Memory
-from factbook.usecases.retrieval.searching import SEMANTIC_OFF, Asked, Engine, Mode, find
+from factbook.usecases.facts.ports import FactPorts
+from factbook.usecases.retrieval.searching import SEMANTIC_OFF, Asked, Mode, SearchPorts, find
 
 LIST_PAGES = 5
 LIST_PAGE = 100
@@ -50,15 +50,15 @@ class Found:
     degraded: str | None = None
 
 
-def retrieve_facts(memory: Memory, engine: Engine, principal: Principal, question: Question) -> Found:
+def retrieve_facts(ports: FactPorts, engine: SearchPorts, principal: Principal, question: Question) -> Found:
     """Raises SemanticUnavailable, SearchUnavailable, or BadInput for a model that is not the active one."""
     require_active_model(engine, question)
-    rule = asked_rule(principal, question, memory.clock.now())
+    rule = asked_rule(principal, question, ports.clock.now())
     if question.mode == "list":
-        return _listed(memory, principal, question, rule)
+        return _listed(ports, principal, question, rule)
 
     def read(versions: dict[str, int]) -> dict[str, Fact]:
-        heads = memory.facts.heads(principal.tenant, list(versions))
+        heads = ports.facts.heads(principal.tenant, list(versions))
         return {
             key: head.fact
             for key, head in heads.items()
@@ -67,7 +67,7 @@ def retrieve_facts(memory: Memory, engine: Engine, principal: Principal, questio
             and may_answer(principal, head.fact, rule)
         }
 
-    behind = is_behind(memory, engine, principal, question.after)
+    behind = is_behind(ports, engine, principal, question.after)
     asked = Asked(question.mode, question.text, question.limit, question.min_score)
     answer = find(engine, principal.tenant, asked, rule, read)
     return Found(_within_size(list(answer.found)), answer.degraded or ("index-behind" if behind else None))
@@ -100,7 +100,7 @@ def may_answer(principal: Principal, fact: Fact, rule: Filter) -> bool:
     return can_see(principal, fact) and evaluate(rule, fields)
 
 
-def require_active_model(engine: Engine, question: Question) -> None:
+def require_active_model(engine: SearchPorts, question: Question) -> None:
     """Raises BadInput when the caller names another model than the one in use, SemanticUnavailable when there is none."""
     if question.embedding_model is None:
         return
@@ -114,12 +114,12 @@ def require_active_model(engine: Engine, question: Question) -> None:
 
 
 def is_behind(
-    memory: Memory, engine: Engine, principal: Principal, after: tuple[tuple[str, int], ...]
+    ports: FactPorts, engine: SearchPorts, principal: Principal, after: tuple[tuple[str, int], ...]
 ) -> bool:
     """Wait until the index shows what the caller wrote, at most two seconds; whether it still does not."""
     if not after:
         return False
-    heads = memory.facts.heads(principal.tenant, [fact_id for fact_id, _ in after])
+    heads = ports.facts.heads(principal.tenant, [fact_id for fact_id, _ in after])
     wanted = {
         key: index_version(head.fact, head.edition)
         for key, head in heads.items()
@@ -140,12 +140,12 @@ def is_behind(
         pause = min(2 * pause, _LONGEST_LOOK)
 
 
-def _listed(memory: Memory, principal: Principal, question: Question, rule: Filter) -> Found:
+def _listed(ports: FactPorts, principal: Principal, question: Question, rule: Filter) -> Found:
     query = Query(question.types[0] if len(question.types) == 1 else None, question.scope)
     found: list[tuple[Fact, float | None]] = []
     position = NEWEST
     for _ in range(LIST_PAGES):
-        page = list_facts(memory, principal, query, LIST_PAGE, position)
+        page = list_facts(ports, principal, query, LIST_PAGE, position)
         found += [(fact, None) for fact in page.facts if may_answer(principal, fact, rule)]
         if len(found) >= question.limit or page.position is None:
             return Found(_within_size(found[: question.limit]))

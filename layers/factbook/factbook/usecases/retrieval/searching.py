@@ -48,7 +48,7 @@ _BUILDING = 'The index by meaning is still being built; see /v1/memory/status. U
 
 
 @dataclass(frozen=True)
-class Engine:
+class SearchPorts:
     """The ports of searching. `spaces` is None when search by meaning is off."""
 
     index: SearchIndex
@@ -80,7 +80,9 @@ class Answer(Generic[Record]):
     degraded: str | None
 
 
-def find(engine: Engine, tenant: str, asked: Asked, rule: Filter, read: Reader[Record]) -> Answer[Record]:
+def find(
+    engine: SearchPorts, tenant: str, asked: Asked, rule: Filter, read: Reader[Record]
+) -> Answer[Record]:
     """At most `asked.limit` records that pass `rule`. Raises SearchUnavailable, SemanticUnavailable."""
     search = _Search(engine, tenant, asked, rule, read)
     try:
@@ -93,7 +95,9 @@ def find(engine: Engine, tenant: str, asked: Asked, rule: Filter, read: Reader[R
 class _Search(Generic[Record]):
     """One search: rounds of one question to the index and one read, until enough records survive."""
 
-    def __init__(self, engine: Engine, tenant: str, asked: Asked, rule: Filter, read: Reader[Record]) -> None:
+    def __init__(
+        self, engine: SearchPorts, tenant: str, asked: Asked, rule: Filter, read: Reader[Record]
+    ) -> None:
         self._engine = engine
         self._tenant = tenant
         self._asked = asked

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from factbook.ports.log.clock import LogClock
     from factbook.ports.log.sealing import KeyWrapper
     from factbook.settings import Settings
-    from factbook.usecases.log.checkpoints import Checkpointing
+    from factbook.usecases.log.checkpoints import CheckpointPorts
 
 
 class SystemLogClock:
@@ -59,10 +59,10 @@ class LogServices:
         return S3Checkpoints(self._client("s3"), self._settings.checkpoints_bucket)
 
     @cached_property
-    def checkpointing(self) -> "Checkpointing":
-        from factbook.usecases.log.checkpoints import Checkpointing
+    def checkpointing(self) -> "CheckpointPorts":
+        from factbook.usecases.log.checkpoints import CheckpointPorts
 
-        return Checkpointing(self.store, self.tree, self.published, self._signer, self.clock)
+        return CheckpointPorts(self.store, self.tree, self.published, self._signer, self.clock)
 
     @cached_property
     def checkpoint_function(self) -> "LambdaFunction":

@@ -15,11 +15,11 @@ from factbook.domain.retrieval.tokenizer import Tokenizer
 from factbook.ports.retrieval.index import SearchIndex
 from factbook.settings import Settings
 from factbook.usecases.retrieval.embedding_spaces import Spaces
-from factbook.usecases.retrieval.index_jobs import Jobs
-from factbook.usecases.retrieval.indexing import Indexing
-from factbook.usecases.retrieval.messages import Conversations
-from factbook.usecases.retrieval.recall import Recall
-from factbook.usecases.retrieval.searching import Engine
+from factbook.usecases.retrieval.index_jobs import IndexJobPorts
+from factbook.usecases.retrieval.indexing import IndexingPorts
+from factbook.usecases.retrieval.messages import MessagePorts
+from factbook.usecases.retrieval.recall import RecallPorts
+from factbook.usecases.retrieval.searching import SearchPorts
 
 if TYPE_CHECKING:
     from factbook.wiring.services import Services
@@ -37,25 +37,25 @@ class SearchServices:
         self.settings: Settings = wired.settings
 
     @cached_property
-    def engine(self) -> Engine:
-        return Engine(self.index, self.tokenizer, self._spaces(QUERY_PATIENCE))
+    def engine(self) -> SearchPorts:
+        return SearchPorts(self.index, self.tokenizer, self._spaces(QUERY_PATIENCE))
 
     @cached_property
-    def recall(self) -> Recall:
-        return Recall(self.engine, self._wired.logs.store, self.messages, self._wired.logs.vault)
+    def recall(self) -> RecallPorts:
+        return RecallPorts(self.engine, self._wired.logs.store, self.messages, self._wired.logs.vault)
 
     @cached_property
-    def conversations(self) -> Conversations:
-        return Conversations(self.indexing, self._wired.logs.store, self._wired.logs.vault)
+    def conversations(self) -> MessagePorts:
+        return MessagePorts(self.indexing, self._wired.logs.store, self._wired.logs.vault)
 
     @cached_property
     def messages(self) -> DynamoMessages:
         return DynamoMessages(self._client("dynamodb"), self.settings.log_table)
 
     @cached_property
-    def indexing(self) -> Indexing:
+    def indexing(self) -> IndexingPorts:
         settings = self.settings
-        return Indexing(
+        return IndexingPorts(
             index=self.index,
             tokenizer=self.tokenizer,
             blobs=S3BlobReader(self._client("s3")),
@@ -78,8 +78,8 @@ class SearchServices:
         return DynamoFactWalk(self._client("dynamodb"), self.settings.facts_table, self._wired.memory.facts)
 
     @cached_property
-    def jobs(self) -> Jobs:
-        return Jobs(
+    def jobs(self) -> IndexJobPorts:
+        return IndexJobPorts(
             indexing=self.indexing,
             facts=self._wired.memory.facts,
             walk=self.walk,
