@@ -16,7 +16,7 @@ from factbook.adapters.log.dynamodb_log import DynamoLog
 from factbook.domain.access.principals import Actor, Principal
 from factbook.ports.log.entries import StoredEntry
 from factbook.settings import Settings
-from factbook.usecases.log.appending import Log, Request, append_entries
+from factbook.usecases.log.appending import LogWriter, Request, append_entries
 from factbook.wiring.log.services import LogServices
 from factbook.wiring.services import SDK
 
@@ -59,7 +59,7 @@ def write(plan: Plan, writer: int) -> list[int]:
 
     services = LogServices(Settings(**plan.settings), client)
     store = CountedLog(client("dynamodb"), services._settings.log_table)
-    log = Log(store, services.vault, services.clock)
+    log = LogWriter(store, services.vault, services.clock)
     principal = Principal(plan.tenant, Actor(kind="service", id=f"writer-{writer}"), admin=True)
     attempts = []
     for number in range(plan.each // plan.batch):

@@ -23,7 +23,7 @@ from factbook.ports.retrieval.index import EmbeddingSpace, SearchIndex
 from factbook.ports.retrieval.upkeep import IndexJob, Troubled
 from factbook.usecases.facts import changes as facts
 from factbook.usecases.facts.ports import FactPorts
-from factbook.usecases.log.appending import Log, Request, append_entries
+from factbook.usecases.log.appending import LogWriter, Request, append_entries
 from factbook.usecases.log.sealing import Vault
 from factbook.usecases.retrieval import index_jobs, indexing, retrieve
 from factbook.usecases.retrieval.embedding_spaces import Spaces
@@ -286,7 +286,7 @@ class World:
         requests = [
             Request("user-message", {"text": words}, speaker, scope=wanted) for speaker, words in said
         ]
-        log = Log(self.log, self.vault, self.log_clock)
+        log = LogWriter(self.log, self.vault, self.log_clock)
         entries = append_entries(log, who, run, requests)
         self.log_clock.instant = later_micros("", entries[-1].timestamp)
         if deliver:

@@ -17,7 +17,7 @@ from factbook.domain.log.merkle import Edge, leaf_hash
 from factbook.domain.log.notes import NoteKey
 from factbook.domain.scope import Scope
 from factbook.ports.log.checkpoints import DirtyRun
-from factbook.usecases.log.appending import Log, Request, append_entries
+from factbook.usecases.log.appending import LogWriter, Request, append_entries
 from factbook.usecases.log.checkpoints import (
     CheckpointPorts,
     CheckpointRefused,
@@ -54,7 +54,7 @@ class Deployment:
         self.log, self.tree, self.published = FakeLog(), FakeTree(), FakeCheckpoints()
         self.signer = RecordingSigner()
         vault = Vault(FakeKeys(), FakeWrapper(), AesGcm())
-        self._writer = Log(self.log, vault, StandingClock(), pause=lambda _: None)
+        self._writer = LogWriter(self.log, vault, StandingClock(), pause=lambda _: None)
 
     def append(self, run: str, count: int = 1) -> None:
         requests = [Request("tool-call", number, scope=Scope(tenantId=TENANT)) for number in range(count)]

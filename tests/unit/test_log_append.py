@@ -29,7 +29,7 @@ from factbook.domain.log.entries import MAX_PAYLOAD_BYTES, LogEntry
 from factbook.domain.scope import Scope
 from factbook.ports.contention import Contended
 from factbook.ports.log.entries import StoredEntry
-from factbook.usecases.log.appending import Log, Request, append_entries
+from factbook.usecases.log.appending import LogWriter, Request, append_entries
 from factbook.usecases.log.entries import open_entry
 from factbook.usecases.log.sealing import Vault
 from factbook.verify.chain import Chain
@@ -53,9 +53,9 @@ class Deployment:
         self.store = FakeLog()
         self.keys, self.wrapper = FakeKeys(), FakeWrapper()
 
-    def process(self, store: Any = None) -> Log:
+    def process(self, store: Any = None) -> LogWriter:
         vault = Vault(self.keys, self.wrapper, AesGcm())
-        return Log(store or self.store, vault, StandingClock(), pause=lambda _: None)
+        return LogWriter(store or self.store, vault, StandingClock(), pause=lambda _: None)
 
     def payloads(self, run: str = "r") -> list[Any]:
         """Of a run whose chain holds."""
@@ -73,7 +73,7 @@ def deployment() -> Deployment:
 
 
 def append(
-    log: Log, requests: Sequence[Request], who: Principal = ADMIN, run: str = "r", **more: Any
+    log: LogWriter, requests: Sequence[Request], who: Principal = ADMIN, run: str = "r", **more: Any
 ) -> list[LogEntry]:
     return append_entries(log, who, run, requests, **more)
 

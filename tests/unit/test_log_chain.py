@@ -15,7 +15,7 @@ from factbook.domain.log.chain import LogId, nonce_for, read_log_id, text_hash
 from factbook.domain.log.runs import later_micros
 from factbook.domain.scope import Scope
 from factbook.ports.log.entries import StoredEntry
-from factbook.usecases.log.appending import Log, Request, append_entries
+from factbook.usecases.log.appending import LogWriter, Request, append_entries
 from factbook.usecases.log.sealing import Vault
 from factbook.verify.chain import Chain
 from factbook.verify.findings import Tampered, Unsupported
@@ -43,8 +43,8 @@ SCOPES = st.sampled_from(
 )
 
 
-def new_log(clock: StandingClock | None = None) -> Log:
-    return Log(
+def new_log(clock: StandingClock | None = None) -> LogWriter:
+    return LogWriter(
         FakeLog(), Vault(FakeKeys(), FakeWrapper(), AesGcm()), clock or StandingClock(), pause=lambda _: None
     )
 

@@ -18,7 +18,7 @@ from factbook.domain.log.runs import Leaf, new_salt
 from factbook.domain.log.sealing import KeyName, key_name
 from factbook.domain.scope import Scope
 from factbook.ports.log.entries import StoredEntry
-from factbook.usecases.log.appending import Log, Request, append_entries
+from factbook.usecases.log.appending import LogWriter, Request, append_entries
 from factbook.usecases.log.entries import open_entry
 from factbook.usecases.log.sealing import CACHE_SECONDS, Vault
 from factbook.verify.chain import Chain
@@ -35,9 +35,9 @@ class Deployment:
         self.store, self.keys, self.wrapper, self.elapsed = FakeLog(), FakeKeys(), FakeWrapper(), Elapsed()
         self.log = self.process()
 
-    def process(self) -> Log:
+    def process(self) -> LogWriter:
         vault = Vault(self.keys, self.wrapper, AesGcm(), self.elapsed)
-        return Log(self.store, vault, StandingClock(), pause=lambda _: None)
+        return LogWriter(self.store, vault, StandingClock(), pause=lambda _: None)
 
     def append(self, payload: object, run: str = "r", **scope: str) -> LogEntry:
         request = Request("user-message", payload, scope=Scope(tenantId=TENANT, **scope))
@@ -48,7 +48,7 @@ class Deployment:
         assert entry is not None
         return entry
 
-    def read(self, run: str = "r", sequence: int = 0, log: Log | None = None) -> LogEntry:
+    def read(self, run: str = "r", sequence: int = 0, log: LogWriter | None = None) -> LogEntry:
         return open_entry((log or self.log).vault, self.stored(run, sequence))
 
 

@@ -72,7 +72,7 @@ class Request:
 
 
 @dataclass
-class Log:
+class LogWriter:
     """The log of a deployment as one process sees it; it remembers the tails of the runs it wrote last."""
 
     store: LogStore
@@ -89,7 +89,7 @@ class Log:
 
 
 def append_entries(
-    log: Log,
+    log: LogWriter,
     principal: Principal,
     run_id: str,
     requests: Sequence[Request],
@@ -113,7 +113,7 @@ class _Append:
 
     def __init__(
         self,
-        log: Log,
+        log: LogWriter,
         principal: Principal,
         run_id: str,
         drafts: list[Draft],

@@ -9,7 +9,7 @@ from factbook.adapters.log.dynamodb_log import DynamoLog
 from factbook.adapters.log.dynamodb_sealing_keys import DynamoKeys
 from factbook.adapters.log.dynamodb_tree import DynamoTree
 from factbook.domain.log.runs import format_micros
-from factbook.usecases.log.appending import Log
+from factbook.usecases.log.appending import LogWriter
 from factbook.usecases.log.sealing import Vault
 
 if TYPE_CHECKING:
@@ -35,8 +35,8 @@ class LogServices:
         self.clock: LogClock = clock or SystemLogClock()
 
     @cached_property
-    def log(self) -> Log:
-        return Log(self.store, self.vault, self.clock)
+    def log(self) -> LogWriter:
+        return LogWriter(self.store, self.vault, self.clock)
 
     @cached_property
     def store(self) -> DynamoLog:
