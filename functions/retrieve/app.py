@@ -1,71 +1,9 @@
 """Retrieval: facts and messages by words, by meaning or both, and the memory block of a turn."""
 
-from factbook.api.app import Answer, App, Call
-from factbook.api.retrieval.models import ContextAnswer, ContextRequest, Retrieve, Retrieved
-from factbook.domain import errors as e
-from factbook.domain.retrieval.rendering import MemoryItem
-from factbook.domain.strict_json import Json
-from factbook.usecases.retrieval import context, recall, retrieve
+from factbook.api.app import App
+from factbook.api.retrieval import routes as retrieval
+from factbook.wiring.services import services
 
-app = App("retrieve")
+app = App("retrieve", services)
+retrieval.add_searches(app)
 lambda_handler = app
-
-
-@app.route(
-    "POST /v1/memory/retrieve",
-    "Find facts or messages",
-    body=Retrieve,
-    answer=Retrieved,
-    refusals=(e.PermissionDenied, e.SemanticUnavailable, e.SearchUnavailable, e.ValidationFailed),
-)
-def retrieve_facts(call: Call) -> Answer:
-    body = call.body(Retrieve)
-    question = body.question(call.principal)
-    if body.source == "conversations":
-        return _recalled(call, question)
-    services = call.services
-    found = retrieve.retrieve_facts(services.memory, services.searching.engine, call.principal, question)
-    results: list[Json] = [
-        {"fact": fact.to_json()} | ({} if score is None else {"score": score}) for fact, score in found.facts
-    ]
-    return _answer(results, found.degraded)
-
-
-@app.route(
-    "POST /v1/memory/context",
-    "The memory block of a turn",
-    body=ContextRequest,
-    answer=ContextAnswer,
-    refusals=(e.PermissionDenied, e.SemanticUnavailable, e.SearchUnavailable, e.ValidationFailed),
-)
-def build_context(call: Call) -> Answer:
-    turn = call.body(ContextRequest).turn(call.principal)
-    services = call.services
-    made = context.build_context(services.memory, services.searching.engine, call.principal, turn)
-    body: Json = {
-        "system": made.rendered.system,
-        "message": made.rendered.message,
-        "facts": [_version(item) for item in made.rendered.used],
-        "omitted": [_version(item) for item in made.rendered.omitted],
-    }
-    optional = {"warnings": list(made.warnings), "degraded": made.degraded}
-    return Answer(200, body | {name: value for name, value in optional.items() if value})
-
-
-def _version(item: MemoryItem) -> Json:
-    return {"id": item.id, "version": item.version}
-
-
-def _recalled(call: Call, question: retrieve.Question) -> Answer:
-    found, degraded = recall.recall_messages(call.services.searching.recall, call.principal, question)
-    results: list[Json] = []
-    for each in found:
-        sides = {"before": each.before, "after": each.after}
-        near = {name: entry.to_json() for name, entry in sides.items() if entry is not None}
-        results.append({"entry": each.entry.to_json(), "score": each.score} | near)
-    return _answer(results, degraded)
-
-
-def _answer(results: list[Json], degraded: str | None) -> Answer:
-    body: Json = {"results": results}
-    return Answer(200, body if degraded is None else body | {"degraded": degraded})

@@ -122,7 +122,7 @@ def _read_service_models() -> None:
 
 def _share_service_models() -> None:
     """The service's own SDK session makes clients of what was read for boto3's."""
-    bootstrap = sys.modules.get("factbook.wiring.services")
+    bootstrap = sys.modules.get("factbook.wiring.clients")
     with contextlib.suppress(Exception):
         import boto3
 

@@ -96,7 +96,7 @@ def world(ministack: Aws, tmp_path_factory: pytest.TempPathFactory) -> World:
     services.logs.__dict__["checkpoint_function"] = CheckpointFunction(module)
     house = House(services, "events")
     house.admin.apps["retrieve"] = load_app("retrieve")
-    house.admin.apps["retrieve"].wire = lambda: services
+    house.admin.apps["retrieve"].services = lambda: services
     index = SqliteIndex(
         settings.search_sqlite
     )  # empty, and not built from what other tests left in the tables

@@ -13,7 +13,6 @@ from factbook.adapters.dynamodb.client import to_item
 from factbook.adapters.facts.dynamodb_items import head_item
 from factbook.domain.errors import SearchUnavailable
 from factbook.ports.retrieval.index import Refused
-from factbook.wiring.retrieval.services import SearchServices
 
 
 def _module():
@@ -36,7 +35,7 @@ def wired(moto, tmp_path):
     settings = replace(moto.settings, search_sqlite=str(tmp_path / "index.sqlite"), index_dead_letters=queue)
     services = moto.services()
     services.settings = settings
-    made = SearchServices(services, moto.client)
+    made = services.searching
     made.index.activate(made.index.create(None).name)
     return made
 

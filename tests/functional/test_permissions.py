@@ -65,7 +65,7 @@ class Story:
         self.reader = self.gateway.as_(issue(plain, principal(tenant, "ann", writes=("p",))))
         self.gateway.apps["retrieve"] = load_app("retrieve")
         for name, app in self.gateway.apps.items():
-            app.wire = lambda wired=self.wired[name]: wired  # type: ignore[misc]
+            app.services = lambda wired=self.wired[name]: wired  # type: ignore[misc]
         self.consumers = {name: load_function(name) for name in ("index", "checkpoint")}
         for name, module in self.consumers.items():
             module.services = lambda wired=self.wired[name]: wired  # type: ignore[attr-defined]
@@ -83,7 +83,7 @@ class Story:
     def restart(self, name: str) -> None:
         """A new process of a function: nothing is cached."""
         fresh = Services(self.settings, None, self.recorders[name].client)
-        self.gateway.apps[name].wire = lambda: fresh  # type: ignore[method-assign]
+        self.gateway.apps[name].services = lambda: fresh  # type: ignore[method-assign]
 
     def tell(self) -> None:
         self.facts()

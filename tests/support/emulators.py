@@ -11,7 +11,8 @@ from botocore.config import Config
 
 from factbook.ports.clock import Clock
 from factbook.settings import Settings
-from factbook.wiring.services import SDK, SIGNING, Services
+from factbook.wiring.clients import SDK, SIGNING
+from factbook.wiring.services import Services
 from factbook_local.dataplane.process import CREDENTIALS, DataPlaneProcess
 from support.tables import REGION, make_buckets, make_tables, settings
 

@@ -63,7 +63,7 @@ class Gateway:
     def __post_init__(self) -> None:
         for name in ("write", "read"):
             app = load_app(name)
-            app.wire = lambda: self.services
+            app.services = lambda: self.services
             self.apps[name] = app
 
     def as_(self, token: str) -> "Gateway":

@@ -17,8 +17,8 @@ from factbook.domain.access.principals import Actor, Principal
 from factbook.ports.log.entries import StoredEntry
 from factbook.settings import Settings
 from factbook.usecases.log.appending import LogWriter, Request, append_entries
+from factbook.wiring.clients import SDK
 from factbook.wiring.log.services import LogServices
-from factbook.wiring.services import SDK
 
 
 @dataclass(frozen=True)

@@ -14,10 +14,11 @@ from factbook.domain.log.runs import later_micros
 from factbook.domain.policy.policies import Policy
 from factbook.domain.retrieval.searchable import content_words
 from factbook.domain.scope import Scope
-from factbook.ports.facts.store import Head, Operation
+from factbook.ports.facts.store import Head
 from factbook.ports.facts.walks import HeadPage
 from factbook.ports.log.entries import StoredEntry
 from factbook.ports.log.walks import EntryPage
+from factbook.ports.operations import Operation
 from factbook.ports.retrieval.embeddings import EmbeddingFailure, EmbeddingsUnavailable, Vector
 from factbook.ports.retrieval.index import EmbeddingSpace, SearchIndex
 from factbook.ports.retrieval.upkeep import IndexJob, Troubled

@@ -24,7 +24,7 @@ from factbook.domain.facts.fact import Fact, FactChanges, Retention, Subject
 from factbook.domain.policy.policies import Policy, TypePolicy
 from factbook.domain.policy.retention import KeepLimits
 from factbook.domain.scope import Scope
-from factbook.ports.facts.store import Operation
+from factbook.ports.operations import Operation
 from factbook.usecases.facts import changes as facts
 from factbook.usecases.facts import reading
 from factbook.usecases.facts.payloads import Content

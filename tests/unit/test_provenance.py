@@ -7,7 +7,7 @@ from support.principals import principal
 from factbook.adapters.log.aes_gcm import AesGcm
 from factbook.domain.facts.fact import FactChanges
 from factbook.domain.scope import Scope
-from factbook.ports.facts.store import Operation
+from factbook.ports.operations import Operation
 from factbook.usecases.facts import changes as facts
 from factbook.usecases.facts.payloads import Content
 from factbook.usecases.log.sealing import Vault

@@ -3,10 +3,11 @@
 A route handler takes a `Call` and gives an `Answer`; every refusal is an exception that `api.errors` maps.
 """
 
+import base64
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import BaseModel
 
@@ -17,8 +18,10 @@ from factbook.api.requests import Request, read_body, read_query, read_request, 
 from factbook.domain.access.principals import Actor, Principal
 from factbook.domain.errors import FactbookError, NotFound, StorageUnavailable, Throttled
 from factbook.domain.strict_json import Json, dump_json
-from factbook.ports.facts.store import Operation
-from factbook.wiring.services import Services, services
+from factbook.ports.operations import Operation
+
+if TYPE_CHECKING:
+    from factbook.api.services import Services  # names every part, of which a cold start loads what it uses
 
 UNFORESEEN = "Something failed on our side. Retry; if it stays, report the request id."
 _NOBODY = Principal("", Actor(kind="service", id="anonymous"))
@@ -27,10 +30,13 @@ Model = TypeVar("Model", bound=BaseModel)
 
 @dataclass(frozen=True)
 class Answer:
-    """A status with a JSON body, or a redirect."""
+    """A status with a body: a JSON value, or text or bytes with the content type that `headers` name.
+
+    Lines of JSON (NDJSON) are text. None is no body, as of a redirect.
+    """
 
     status: int
-    body: Json | None = None
+    body: Json | str | bytes | None = None
     headers: dict[str, str] = field(default_factory=dict)
 
 
@@ -40,9 +46,9 @@ class Call:
 
     route: "Route"
     request: Request
-    services: Services
+    services: "Services"
     principal: Principal
-    seen: telemetry.Observation
+    observation: telemetry.Observation
 
     @property
     def path(self) -> Mapping[str, str]:
@@ -53,6 +59,14 @@ class Call:
 
     def query(self, model: type[Model]) -> Model:
         return read_query(model, self.request)
+
+    def position(self, query: Json, cursor: str | None) -> Json | None:
+        """Where a list goes on: what `cursor` says, made for this query of this principal. Raises BadInput."""
+        return self.services.cursors.read(self.principal, query, cursor) if cursor else None
+
+    def cursor(self, query: Json, position: Json | None) -> str | None:
+        """The cursor that a later call of the same query goes on with; None at the end."""
+        return None if position is None else self.services.cursors.write(self.principal, query, position)
 
     @cached_property
     def operation(self) -> Operation:
@@ -88,11 +102,14 @@ class Route:
 
 
 class App:
-    """The Lambda handler of one function: a dispatch table from route keys."""
+    """The Lambda handler of one function: a dispatch table from route keys.
 
-    def __init__(self, name: str, wire: Callable[[], Services] = services) -> None:
+    `services` answers what the routes work with; it is asked at each request and keeps what it made.
+    """
+
+    def __init__(self, name: str, services: "Callable[[], Services]") -> None:
         self.name = name
-        self.wire = wire
+        self.services = services
         self._routes: dict[str, Route] = {}
 
     def __iter__(self) -> Iterator[Route]:
@@ -126,18 +143,18 @@ class App:
             return Answer(500, {"error": body})
 
     def _serve(self, event: dict[str, Any], seen: telemetry.Observation) -> Answer:
-        wired = self.wire()
+        services = self.services()
         route = self._routes.get(event["routeKey"])
         request_headers = {name.lower(): value for name, value in (event.get("headers") or {}).items()}
         if route is not None and route.public:
-            return route.handler(Call(route, read_request(event), wired, _NOBODY, seen))
-        principal = wired.authenticator.authenticate(request_headers)
+            return route.handler(Call(route, read_request(event), services, _NOBODY, seen))
+        principal = services.authenticator.authenticate(request_headers)
         seen.principal(principal)
         if route is None:
             raise NotFound("There is no such route. See the API reference for the routes of this version.")
         request = read_request(event)
         refuse_extras(request, takes_query=route.query is not None, takes_body=route.body is not None)
-        return route.handler(Call(route, request, wired, principal, seen))
+        return route.handler(Call(route, request, services, principal, seen))
 
 
 def _refusal(error: FactbookError, request_id: str) -> Answer:
@@ -154,5 +171,22 @@ def _response(answer: Answer) -> dict[str, Any]:
         "Cache-Control": "no-store",
         **answer.headers,
     }
-    body = "" if answer.body is None else dump_json(answer.body)
-    return {"statusCode": answer.status, "headers": headers, "body": body, "isBase64Encoded": False}
+    binary = isinstance(answer.body, bytes)
+    return {
+        "statusCode": answer.status,
+        "headers": headers,
+        "body": _body_text(answer.body),
+        "isBase64Encoded": binary,
+    }
+
+
+def _body_text(body: Json | str | bytes | None) -> str:
+    match body:
+        case None:
+            return ""
+        case str():
+            return body
+        case bytes():
+            return base64.b64encode(body).decode()
+        case _:
+            return dump_json(body)

@@ -7,7 +7,7 @@ from factbook.api.requests import Request
 from factbook.domain.access.principals import Principal
 from factbook.domain.errors import BadInput
 from factbook.domain.strict_json import dump_json
-from factbook.ports.facts.store import Operation
+from factbook.ports.operations import Operation
 
 MAX_KEY_LENGTH = 255
 

@@ -1,11 +1,9 @@
 """The composition root: the only module that makes clients and wires adapters to use cases."""
 
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
-
-import botocore.session
-from botocore.config import Config
 
 from factbook.adapters.access.dynamodb_tokens import DynamoAccess
 from factbook.adapters.facts.dynamodb_facts import DynamoFacts
@@ -14,6 +12,8 @@ from factbook.adapters.policy.dynamodb_policies import DynamoPolicies
 from factbook.api.access.authentication import Authenticator, secret_digest, token_text
 from factbook.api.cursors import Cursors
 from factbook.domain.access.principals import Actor, Principal
+from factbook.domain.facts.fact import Fact
+from factbook.domain.strict_json import Json
 from factbook.domain.times import format_instant
 from factbook.ports.access.stores import Token
 from factbook.ports.clock import Clock
@@ -25,34 +25,12 @@ if TYPE_CHECKING:
     from factbook.wiring.log.services import LogServices
     from factbook.wiring.retrieval.services import SearchServices
 
-# A timeout is retried by the SDK: every write here recognises its own first try.
-SDK = Config(
-    connect_timeout=2,
-    read_timeout=5,
-    retries={"mode": "standard", "max_attempts": 4},
-    max_pool_connections=32,
-    tcp_keepalive=True,
-)
-
-
-# A presigned URL of another signature version would not open an object encrypted by KMS.
-SIGNING = {"s3": Config(signature_version="s3v4")}
+from factbook.wiring.clients import make_client
 
 
 class SystemClock:
     def now(self) -> str:
         return format_instant(datetime.now(UTC))
-
-
-@cache
-def sdk_session() -> Any:
-    """The SDK without boto3's resources and transfers, which nothing here uses and every cold start would load."""
-    return botocore.session.get_session()
-
-
-def make_client(service: str) -> Any:
-    config = SDK.merge(SIGNING[service]) if service in SIGNING else SDK
-    return sdk_session().create_client(service, config=config)
 
 
 class Services:
@@ -101,7 +79,17 @@ class Services:
         """What only the functions with the search layer use; its libraries are imported here and nowhere else."""
         from factbook.wiring.retrieval.services import SearchServices
 
-        return SearchServices(self, self._client)
+        return SearchServices(self.settings, self._client, self.clock, self.policies, self.memory, self.logs)
+
+    @cached_property
+    def includes(self) -> Mapping[str, Callable[[Fact], Json]]:
+        """What `?include=` adds to a fact, by the name that is asked for."""
+        return {"indexState": self._index_state}
+
+    def _index_state(self, fact: Fact) -> Json:
+        from factbook.api.retrieval.views import index_state_json
+
+        return index_state_json(self.searching, self.policies, fact)
 
     def _signing_key(self) -> bytes:
         return self._key

@@ -20,7 +20,6 @@ from factbook.api.log.models import (
 )
 from factbook.api.models import CursorQuery
 from factbook.api.pages import page_json
-from factbook.api.provenance.models import ProvenanceAnswer
 from factbook.api.requests import read_path_id
 from factbook.domain import errors as e
 from factbook.domain.access.rules import require_admin
@@ -30,7 +29,6 @@ from factbook.domain.strict_json import Json
 from factbook.usecases.log import appending as log
 from factbook.usecases.log import proofs as log_proofs
 from factbook.usecases.log import reading as log_reading
-from factbook.usecases.provenance import tracing as provenance
 
 APPENDS = (
     e.NotFound,
@@ -94,12 +92,6 @@ def add_reads(app: App) -> None:
         read_entry
     )
     app.route(
-        "GET /v1/memory/facts/{id}/provenance",
-        "Where a fact comes from",
-        answer=ProvenanceAnswer,
-        refusals=(e.FactNotFound, e.LogChanged),
-    )(trace_fact)
-    app.route(
         "GET /v1/memory/threads/{threadId}/messages",
         "Messages of a conversation, across runs",
         query=ThreadQuery,
@@ -160,11 +152,11 @@ def read_run(call: Call) -> Answer:
     run_id = read_path_id(call.request, "runId")
     logs = call.services.logs
     identity: Json = {"run": run_id, "form": asked.form, "size": asked.checkpoint_size}
-    position = _position(call, identity, asked.cursor)
+    position = call.position(identity, asked.cursor)
     since = int(position["since"]) if position else asked.since_sequence
     if asked.form == "plain":
         page = log_reading.read_run(logs.store, logs.vault, call.principal, run_id, since, asked.limit)
-        return Answer(200, page_json(page.data, _cursor(call, identity, page.following)))
+        return Answer(200, page_json(page.data, call.cursor(identity, page.following)))
     page, leaves = log_reading.read_stored_run(
         logs.store, logs.tree, call.principal, run_id, since, asked.limit
     )
@@ -175,16 +167,16 @@ def read_run(call: Call) -> Answer:
         for leaf in leaves
         if size is None or leaf.index < size
     ]
-    return Answer(200, page_json(page.data, _cursor(call, identity, page.following)) | {"leaves": shown})
+    return Answer(200, page_json(page.data, call.cursor(identity, page.following)) | {"leaves": shown})
 
 
 def verify_run(call: Call) -> Answer:
     run_id = read_path_id(call.request, "runId")
     identity: Json = {"verify": run_id}
-    start = log_proofs.Progress.read(_position(call, identity, call.query(CursorQuery).cursor))
+    start = log_proofs.Progress.read(call.position(identity, call.query(CursorQuery).cursor))
     logs = call.services.logs
     answer, following = log_proofs.verify_stored_run(logs.store, logs.tree, call.principal, run_id, start)
-    cursor = _cursor(call, identity, following)
+    cursor = call.cursor(identity, following)
     return Answer(200, {**answer, "hasMore": cursor is not None} | ({"nextCursor": cursor} if cursor else {}))
 
 
@@ -204,20 +196,12 @@ def read_entry(call: Call) -> Answer:
     return Answer(200, entry.to_json())
 
 
-def trace_fact(call: Call) -> Answer:
-    logs = call.services.logs
-    graph = provenance.trace_provenance(
-        call.services.memory, logs.store, logs.vault, call.principal, call.path["id"]
-    )
-    return Answer(200, graph)
-
-
 def read_thread(call: Call) -> Answer:
     asked = call.query(ThreadQuery)
     thread = read_path_id(call.request, "threadId")
     logs = call.services.logs
     identity: Json = {"thread": thread, "order": asked.order, "wanted": asked.wanted()}
-    position = _position(call, identity, asked.cursor)
+    position = call.position(identity, asked.cursor)
     page = log_reading.read_thread(
         logs.store,
         logs.vault,
@@ -228,21 +212,21 @@ def read_thread(call: Call) -> Answer:
         asked.limit,
         newest_first=asked.order == "desc",
     )
-    return Answer(200, page_json(page.data, _cursor(call, identity, page.following)))
+    return Answer(200, page_json(page.data, call.cursor(identity, page.following)))
 
 
 def list_checkpoints(call: Call) -> Answer:
     asked = call.query(CheckpointsQuery)
     logs, tenant = call.services.logs, call.principal.tenant
     identity: Json = {"checkpoints": asked.checkpoint_size}
-    position = _position(call, identity, asked.cursor)
+    position = call.position(identity, asked.cursor)
     size = asked.checkpoint_size
     prover = log_proofs.prover_for(logs.tree, tenant, size) if size is not None else None
     top = log_proofs.BEYOND_ANY_TREE if size is None else size + 1
     found = logs.tree.notes(tenant, int(position["below"]) if position else top, asked.limit)
     data = [log_proofs.note_json(note, prover.extension_of(note.size) if prover else None) for note in found]
     following = {"below": found[-1].size} if len(found) == asked.limit else None
-    return Answer(200, page_json(data, _cursor(call, identity, following)))
+    return Answer(200, page_json(data, call.cursor(identity, following)))
 
 
 def latest_checkpoint(call: Call) -> Answer:
@@ -263,11 +247,3 @@ def list_leaves(call: Call) -> Answer:
         "hasMore": following is not None,
     }
     return Answer(200, page if following is None else page | {"next": following})
-
-
-def _position(call: Call, identity: Json, cursor: str | None) -> Json | None:
-    return call.services.cursors.read(call.principal, identity, cursor) if cursor else None
-
-
-def _cursor(call: Call, identity: Json, position: Json | None) -> str | None:
-    return None if position is None else call.services.cursors.write(call.principal, identity, position)

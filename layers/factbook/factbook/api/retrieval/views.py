@@ -1,28 +1,31 @@
 """What the API says of the search index."""
 
 from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 from factbook.api.retrieval.models import IndexJobAnswer
 from factbook.domain.facts.fact import Fact
 from factbook.domain.strict_json import Json
+from factbook.ports.policy.store import PolicyStore
 from factbook.settings import Settings
 from factbook.usecases.retrieval.index_state import index_progress, index_state
-from factbook.wiring.services import Services
+
+if TYPE_CHECKING:
+    from factbook.api.retrieval.services import RetrievalServices
 
 
-def index_state_json(services: Services, fact: Fact) -> Json:
+def index_state_json(retrieval: "RetrievalServices", policies: PolicyStore, fact: Fact) -> Json:
     """`indexState` of a current fact, nothing for one that no search is to find. Raises SearchUnavailable."""
     if not fact.current:
         return {}
-    searching = services.searching
-    found = index_state(searching.index, searching.backlog, services.policies, fact)
+    found = index_state(retrieval.index, retrieval.backlog, policies, fact)
     if found is None:
         return {}
     return {"indexState": found.state} | ({"indexProblem": found.problem} if found.problem else {})
 
 
-def index_progress_json(services: Services) -> Json:
-    found = index_progress(services.searching.job_store, services.searching.backlog)
+def index_progress_json(retrieval: "RetrievalServices") -> Json:
+    found = index_progress(retrieval.job_store, retrieval.backlog)
     answer: Json = {"waiting": found.waiting}
     if found.job is None:
         return answer

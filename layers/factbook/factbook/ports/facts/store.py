@@ -5,27 +5,12 @@ record that won, so its caller decides without another read.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Protocol
 
 from factbook.domain.facts.fact import Fact
 
 MARKS_KEPT = 16
-
-
-@dataclass(frozen=True)
-class Operation:
-    """One write as its caller identifies it.
-
-    `key` digests (tenant, principal, route, Idempotency-Key), or is random when no key came; `body` digests the request.
-    """
-
-    key: str
-    body: str
-
-    def at(self, position: int) -> "Operation":
-        """The operation of one item of a batch."""
-        return replace(self, key=f"{self.key}/{position}")
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,8 @@ from factbook.domain.facts.transitions import (
 from factbook.domain.policy.retention import KeepLimits
 from factbook.domain.scope import Scope
 from factbook.ports.contention import Contended
-from factbook.ports.facts.store import Head, Mark, Operation
+from factbook.ports.facts.store import Head, Mark
+from factbook.ports.operations import Operation
 from factbook.usecases.facts.payloads import Content, fact_of, store_payload
 from factbook.usecases.facts.ports import FactPorts
 

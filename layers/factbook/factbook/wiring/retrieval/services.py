@@ -1,7 +1,7 @@
 """The composition root of the functions that search: what only they carry is imported here, at first use."""
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from factbook.adapters.facts.dynamodb_walks import DynamoFactWalk, DynamoRemains
 from factbook.adapters.facts.s3_reader import S3BlobReader
@@ -12,17 +12,18 @@ from factbook.adapters.retrieval.openai_embeddings import EmbeddingSettings, Ope
 from factbook.adapters.retrieval.sqs_dead_letters import SqsDeadLetters
 from factbook.domain.errors import SearchUnavailable
 from factbook.domain.retrieval.tokenizer import Tokenizer
+from factbook.ports.clock import Clock
+from factbook.ports.policy.store import PolicyStore
 from factbook.ports.retrieval.index import SearchIndex
 from factbook.settings import Settings
+from factbook.usecases.facts.ports import FactPorts
 from factbook.usecases.retrieval.embedding_spaces import Spaces
 from factbook.usecases.retrieval.index_jobs import IndexJobPorts
 from factbook.usecases.retrieval.indexing import IndexingPorts
 from factbook.usecases.retrieval.messages import MessagePorts
 from factbook.usecases.retrieval.recall import RecallPorts
 from factbook.usecases.retrieval.searching import SearchPorts
-
-if TYPE_CHECKING:
-    from factbook.wiring.services import Services
+from factbook.wiring.log.services import LogServices
 
 QUERY_PATIENCE = {"retries": 1, "timeout": 2.0}
 INDEXING_PATIENCE = {"retries": 3, "timeout": 20.0}
@@ -31,10 +32,21 @@ INDEXING_PATIENCE = {"retries": 3, "timeout": 20.0}
 class SearchServices:
     """What retrieval and indexing use; each part is made at first use."""
 
-    def __init__(self, wired: "Services", client: Any) -> None:
-        self._wired = wired
+    def __init__(
+        self,
+        settings: Settings,
+        client: Any,
+        clock: Clock,
+        policies: PolicyStore,
+        facts: FactPorts,
+        logs: LogServices,
+    ) -> None:
+        self.settings = settings
         self._client = client
-        self.settings: Settings = wired.settings
+        self._clock = clock
+        self._policies = policies
+        self._facts = facts
+        self._logs = logs
 
     @cached_property
     def engine(self) -> SearchPorts:
@@ -42,11 +54,11 @@ class SearchServices:
 
     @cached_property
     def recall(self) -> RecallPorts:
-        return RecallPorts(self.engine, self._wired.logs.store, self.messages, self._wired.logs.vault)
+        return RecallPorts(self.engine, self._logs.store, self.messages, self._logs.vault)
 
     @cached_property
     def conversations(self) -> MessagePorts:
-        return MessagePorts(self.indexing, self._wired.logs.store, self._wired.logs.vault)
+        return MessagePorts(self.indexing, self._logs.store, self._logs.vault)
 
     @cached_property
     def messages(self) -> DynamoMessages:
@@ -59,7 +71,7 @@ class SearchServices:
             index=self.index,
             tokenizer=self.tokenizer,
             blobs=S3BlobReader(self._client("s3")),
-            policies=self._wired.policies,
+            policies=self._policies,
             backlog=self.backlog,
             dead_letters=SqsDeadLetters(self._client("sqs"), settings.index_dead_letters),
             spaces=self._spaces(INDEXING_PATIENCE),
@@ -75,25 +87,23 @@ class SearchServices:
 
     @cached_property
     def walk(self) -> DynamoFactWalk:
-        return DynamoFactWalk(self._client("dynamodb"), self.settings.facts_table, self._wired.memory.facts)
+        return DynamoFactWalk(self._client("dynamodb"), self.settings.facts_table, self._facts.facts)
 
     @cached_property
     def jobs(self) -> IndexJobPorts:
         return IndexJobPorts(
             indexing=self.indexing,
-            facts=self._wired.memory.facts,
+            facts=self._facts.facts,
             walk=self.walk,
             jobs=self.job_store,
-            clock=self._wired.clock,
+            clock=self._clock,
             conversations=self.conversations,
             entries=self.messages,
         )
 
     @cached_property
     def remains(self) -> DynamoRemains:
-        return DynamoRemains(
-            self._client("dynamodb"), self.settings.facts_table, self._wired.memory.blobs.discard
-        )
+        return DynamoRemains(self._client("dynamodb"), self.settings.facts_table, self._facts.blobs.discard)
 
     @cached_property
     def tokenizer(self) -> Tokenizer:

@@ -1,0 +1,84 @@
+"""Up to 100 independent writes in one request: a result per item."""
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from factbook.api.app import UNFORESEEN, Answer, App, Call
+from factbook.api.errors import status_of
+from factbook.api.facts.models import MAX_BATCH, WriteFact, WriteFacts, WriteResults
+from factbook.api.requests import MAX_NAME, read_object, validate
+from factbook.domain import errors as e
+from factbook.domain.strict_json import Json, dump_json
+from factbook.ports.operations import Operation
+from factbook.usecases.facts import changes
+
+THREADS = 8
+ANSWER_BYTES = 3_900_000
+"""Of a batch's results, escaped once more as a function's answer is."""
+
+
+def add_writes(app: App) -> None:
+    """Register what the `write` function serves of batches."""
+    app.route(
+        "POST /v1/memory/facts/batch",
+        "Write up to 100 independent facts",
+        body=WriteFacts,
+        answer=WriteResults,
+        idempotent=True,
+        refusals=(e.ValidationFailed,),
+    )(write_facts)
+
+
+def write_facts(call: Call) -> Answer:
+    items, operation = _items(call), call.operation
+
+    def write(position: int) -> Json:
+        try:
+            body = validate(WriteFact, items[position], f"/items/{position}")
+            return {"status": 201, "fact": write_one(call, body, operation.at(position))}
+        except e.FactbookError as error:
+            refusal: Json = {"code": error.code, "message": error.message}
+            if error.details:
+                refusal["details"] = error.details
+            return {"status": status_of(error), "error": refusal}
+        except Exception as error:  # noqa: BLE001 - what became of the other items must still be told
+            call.observation.failed(error)
+            return {"status": 500, "error": {"code": "internal-error", "message": UNFORESEEN}}
+
+    with ThreadPoolExecutor(max_workers=THREADS) as pool:
+        return Answer(200, {"results": _within_an_answer(list(pool.map(write, range(len(items)))))})
+
+
+def write_one(call: Call, body: WriteFact, operation: Operation) -> Json:
+    scope = body.scope.resolve(call.principal)
+    fact = changes.write_fact(
+        call.services.memory, call.principal, operation, body.type, scope, body, body.sent(), body.key
+    )
+    return fact.to_json()
+
+
+def _within_an_answer(results: list[Json]) -> list[Json]:
+    """The results, of which those that no longer fit in an answer leave out the content that its caller just sent."""
+    size = 0
+    for result in results:
+        size += len(json.dumps(dump_json(result), ensure_ascii=False).encode())
+        if size > ANSWER_BYTES and "content" in result.get("fact", {}):
+            content = result["fact"].pop("content")
+            size -= len(json.dumps(dump_json(content), ensure_ascii=False).encode())
+    return results
+
+
+def _items(call: Call) -> list[Any]:
+    body = read_object(call.request)
+    if unknown := set(body) - {"items"}:
+        raise e.UnknownField(
+            f"Unknown field {min(unknown)[:MAX_NAME]!r}. A batch has the field items and no other."
+        )
+    items = body.get("items")
+    if not isinstance(items, list) or not 1 <= len(items) <= MAX_BATCH:
+        raise e.ValidationFailed(
+            "items must be a list of 1 to 100 facts.",
+            issues=[{"path": "/items", "message": "1 to 100 facts"}],
+        )
+    return items

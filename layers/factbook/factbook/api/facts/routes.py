@@ -1,0 +1,209 @@
+"""Routes of facts: `write` changes them one at a time, `read` shows them. Batches are in `batch`."""
+
+from factbook.api.app import Answer, App, Call
+from factbook.api.facts import batch
+from factbook.api.facts.models import (
+    ContentQuery,
+    DeleteQuery,
+    FactAnswer,
+    FactPage,
+    GetQuery,
+    ListQuery,
+    RequestUpload,
+    SupersedeFact,
+    UploadAnswer,
+    VerifyFact,
+    WriteFact,
+)
+from factbook.api.models import CursorQuery, ScopeRequest
+from factbook.api.pages import page_json
+from factbook.api.requests import validate
+from factbook.domain import errors as e
+from factbook.domain import times
+from factbook.domain.facts.fact import Fact
+from factbook.domain.facts.ids import fact_id_for
+from factbook.domain.strict_json import Json, parse_json
+from factbook.usecases.facts import changes, listing, payloads, reading
+
+CHANGES = (
+    e.FactNotFound,
+    e.PermissionDenied,
+    e.LegalHold,
+    e.FactChanged,
+    e.IdempotencyMismatch,
+    e.ValidationFailed,
+)
+
+
+def add_writes(app: App) -> None:
+    """Register what the `write` function serves of facts."""
+    app.route(
+        "POST /v1/memory/facts",
+        "Write a fact",
+        body=WriteFact,
+        answer=Fact,
+        status=201,
+        idempotent=True,
+        refusals=(e.PermissionDenied, e.ScopeInvalid, e.IdempotencyMismatch, e.ValidationFailed),
+    )(write_fact)
+    batch.add_writes(app)
+    app.route(
+        "POST /v1/memory/facts/{id}/supersede",
+        "Write the next revision of a fact",
+        body=SupersedeFact,
+        answer=Fact,
+        idempotent=True,
+        refusals=CHANGES,
+    )(supersede_fact)
+    app.route(
+        "POST /v1/memory/facts/{id}/verify",
+        "Verify a fact as a person",
+        body=VerifyFact,
+        answer=Fact,
+        idempotent=True,
+        refusals=CHANGES,
+    )(verify_fact)
+    app.route(
+        "DELETE /v1/memory/facts/{id}", "Delete a fact", query=DeleteQuery, answer=Fact, refusals=CHANGES
+    )(delete_fact)
+    app.route(
+        "POST /v1/memory/blobs",
+        "Get a presigned upload for content too large for a request",
+        body=RequestUpload,
+        answer=UploadAnswer,
+        status=201,
+        refusals=(e.FactNotFound, e.PermissionDenied, e.ValidationFailed),
+    )(request_upload)
+
+
+def add_reads(app: App) -> None:
+    """Register what the `read` function serves of facts."""
+    app.route(
+        "GET /v1/memory/facts",
+        "List facts, newest first",
+        query=ListQuery,
+        answer=FactPage,
+        refusals=(e.PermissionDenied, e.ScopeInvalid),
+    )(list_facts)
+    app.route(
+        "GET /v1/memory/facts/{id}",
+        "Read a fact",
+        query=GetQuery,
+        answer=FactAnswer,
+        refusals=(e.FactNotFound, e.SearchUnavailable),
+    )(get_fact)
+    app.route(
+        "GET /v1/memory/facts/{id}/revisions",
+        "All revisions of a fact, newest first",
+        query=CursorQuery,
+        answer=FactPage,
+        refusals=(e.FactNotFound,),
+    )(list_revisions)
+    app.route(
+        "GET /v1/memory/facts/{id}/content",
+        "Download a fact's large content",
+        query=ContentQuery,
+        status=307,
+        refusals=(e.FactNotFound, e.NotFound),
+    )(get_content)
+
+
+def write_fact(call: Call) -> Answer:
+    return Answer(201, batch.write_one(call, call.body(WriteFact), call.operation))
+
+
+def supersede_fact(call: Call) -> Answer:
+    body = call.body(SupersedeFact)
+    fact = changes.supersede_fact(
+        call.services.memory,
+        call.principal,
+        call.operation,
+        call.path["id"],
+        body,
+        body.sent(),
+        body.expect_version,
+    )
+    return Answer(200, fact.to_json())
+
+
+def verify_fact(call: Call) -> Answer:
+    expected = call.body(VerifyFact).expect_version
+    fact = changes.verify_fact(
+        call.services.memory, call.principal, call.operation, call.path["id"], expected
+    )
+    return Answer(200, fact.to_json())
+
+
+def delete_fact(call: Call) -> Answer:
+    expected = call.query(DeleteQuery).expect_version
+    fact = changes.delete_fact(
+        call.services.memory, call.principal, call.operation, call.path["id"], expected
+    )
+    return Answer(200, fact.to_json())
+
+
+def request_upload(call: Call) -> Answer:
+    body = call.body(RequestUpload)
+    ports = call.services.memory
+    if body.fact_id is not None:
+        changes.changeable_head(ports, call.principal, body.fact_id)
+    fact_id = body.fact_id or fact_id_for(call.operation.key)
+    ref, url = payloads.grant_upload(ports, call.principal.tenant, fact_id, body.size, body.sha256)
+    answer = {
+        "contentRef": ref,
+        "uploadUrl": url,
+        "headers": ports.blobs.upload_headers(body.size, body.sha256),
+        "expiresAt": times.add(call.services.clock.now(), seconds=payloads.UPLOAD_SECONDS),
+    }
+    return Answer(201, answer)
+
+
+def list_facts(call: Call) -> Answer:
+    asked = call.query(ListQuery)
+    scope = {} if asked.scope is None else _scope_filter(call, asked.scope)
+    container = asked.container()
+    query = listing.Query(
+        type=asked.type,
+        scope=scope | container,
+        nothing_narrower_than=asked.scope_kind if asked.inherit is False else None,
+        as_of=asked.as_of,
+    )
+    if any(scope.get(key, value) != value for key, value in container.items()):
+        return Answer(200, page_json([], None))  # no scope names two projects
+    identity: Json = {"facts": [query.type, query.scope, query.nothing_narrower_than, query.as_of]}
+    position = call.position(identity, asked.cursor)
+    before = str(position["at"]) if position else listing.NEWEST
+    page = listing.list_facts(call.services.memory, call.principal, query, asked.limit, before)
+    following = None if page.position is None else {"at": page.position}
+    return Answer(200, page_json([fact.to_json() for fact in page.facts], call.cursor(identity, following)))
+
+
+def get_fact(call: Call) -> Answer:
+    asked = call.query(GetQuery)
+    fact = reading.get_fact(call.services.memory, call.principal, call.path["id"], asked.version, asked.as_of)
+    more = {} if asked.include is None else call.services.includes[asked.include](fact)
+    return Answer(200, fact.to_json() | more)
+
+
+def list_revisions(call: Call) -> Answer:
+    fact_id = call.path["id"]
+    identity: Json = {"revisions": fact_id}
+    position = call.position(identity, call.query(CursorQuery).cursor)
+    found, below = reading.list_revisions(
+        call.services.memory, call.principal, fact_id, int(position["at"]) if position else None
+    )
+    following = None if below is None else {"at": str(below)}
+    return Answer(200, page_json([fact.to_json() for fact in found], call.cursor(identity, following)))
+
+
+def get_content(call: Call) -> Answer:
+    version = call.query(ContentQuery).version
+    url = reading.get_content_url(call.services.memory, call.principal, call.path["id"], version)
+    return Answer(307, headers={"Location": url})
+
+
+def _scope_filter(call: Call, text: str) -> dict[str, str]:
+    value = parse_json(text)
+    if not isinstance(value, dict):
+        raise e.BadInput('scope must be a JSON object such as {"projectId":"p1"}.')
+    return validate(ScopeRequest, value, "/scope").wanted(call.principal)

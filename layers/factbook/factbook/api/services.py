@@ -1,0 +1,50 @@
+"""What the routes of a function work with, as whoever wires it hands it over; each part is made at first use."""
+
+from collections.abc import Callable, Mapping
+from typing import Protocol
+
+from factbook.api.access.authentication import Authenticator
+from factbook.api.cursors import Cursors
+from factbook.api.log.services import LogServices
+from factbook.api.retrieval.services import RetrievalServices
+from factbook.domain.facts.fact import Fact
+from factbook.domain.strict_json import Json
+from factbook.ports.access.stores import TokenStore
+from factbook.ports.clock import Clock
+from factbook.ports.policy.store import PolicyStore
+from factbook.settings import Settings
+from factbook.usecases.facts.ports import FactPorts
+
+Include = Callable[[Fact], Json]
+"""What `?include=` adds to a fact by id: fields that another capability knows."""
+
+
+class Services(Protocol):
+    """The parts, by capability. A part that a function does not use costs it nothing."""
+
+    settings: Settings
+    clock: Clock
+
+    @property
+    def access(self) -> TokenStore: ...
+
+    @property
+    def authenticator(self) -> Authenticator: ...
+
+    @property
+    def cursors(self) -> Cursors: ...
+
+    @property
+    def policies(self) -> PolicyStore: ...
+
+    @property
+    def memory(self) -> FactPorts: ...
+
+    @property
+    def includes(self) -> Mapping[str, Include]: ...
+
+    @property
+    def logs(self) -> LogServices: ...
+
+    @property
+    def searching(self) -> RetrievalServices: ...
