@@ -13,7 +13,6 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from support.access_model import Grants, Json, grants, may_read, may_write, palettes, scopes
 from support.fakes import FakeClock, fake_memory, fake_services
-from support.gateway import Gateway
 from support.principals import House, principal
 from support.visibility import (
     EVERY_ROAD,
@@ -33,7 +32,7 @@ from factbook.domain.errors import NotFound
 from factbook.domain.facts.fact import FactChanges, Payload
 from factbook.domain.facts.transitions import close, open_fact
 from factbook.domain.scope import Scope
-from factbook.ports.facts.store import Head
+from factbook.ports.facts.store import FactStore, Head
 from factbook.usecases.facts import listing, reading
 from factbook.usecases.facts.listing import NEWEST
 from factbook_local.testing import Ready
@@ -53,14 +52,26 @@ def situations(draw: st.DrawFn, facts: int) -> tuple[Grants, list[Json], Json]:
 
 def check(ask: Ask, who: Grants, kept: list[Kept], wanted: Json, now: str) -> None:
     """Every road to every fact, and three walks: of all, of a filter, and as of before the deletions."""
-    visible = {fact.id for fact in kept if may_read(who, fact.place)}
+    visible = {fact.id for fact in kept if fact.seen_among_others(readable=may_read(who, fact.place))}
     current = {fact.id for fact in kept if not fact.deleted}
     matching = {fact.id for fact in kept if wanted.items() <= fact.place.items()}
     assert set(walk(ask, {"limit": 15})) == visible & current
     assert set(walk(ask, {"limit": 100} | filter_query(wanted))) == visible & current & matching
     assert set(walk(ask, {"limit": 100, "asOf": now})) == visible
     for fact in kept:
-        assert seen_by_id(ask, fact) == expected_by_id(fact, readable=fact.id in visible), fact.place
+        expected = expected_by_id(fact, readable=may_read(who, fact.place), admin=who.admin)
+        assert seen_by_id(ask, fact) == expected, fact
+
+
+def put_aside(facts: FactStore, head: Head, number: int) -> tuple[bool, bool]:
+    """Every seventh fact waits in review, every eleventh is erased; which of both this one is."""
+    waits, erased = number % 7 == 3, number % 11 == 5
+    fact = head.fact.model_copy(update={"review": "pending"}) if waits else head.fact
+    if erased:
+        fact = close(fact, "user:admin", fact.updated_at, "erased")
+    if waits or erased:
+        assert facts.amend(head, Head(fact, head.edition + 1, head.marks)) is None
+    return waits, erased
 
 
 # -- on fakes, without the handlers: many cases
@@ -88,10 +99,12 @@ class Rules:
         fact = open_fact(fact_id, "note", scope, FactChanges(), payload, writer, self.before)
         head = Head(fact)
         assert self.memory.facts.create(head) is None
-        if number % 4 == 0:
-            gone = close(fact, "user:admin", times.add(self.before, seconds=1), "deleted")
-            assert self.memory.facts.amend(head, Head(gone, 2)) is None
-        return Kept(fact_id, place, large, number % 4 == 0, self.before)
+        waits, erased = put_aside(self.memory.facts, head, number)
+        if number % 4 == 0 and not erased:
+            head = self.memory.facts.heads("t", [fact_id])[fact_id]
+            gone = close(head.fact, "user:admin", times.add(self.before, seconds=1), "deleted")
+            assert self.memory.facts.amend(head, Head(gone, head.edition + 1)) is None
+        return Kept(fact_id, place, large, number % 4 == 0 or erased, self.before, waits, erased)
 
     def asker(self, who: Grants) -> Ask:
         holder = principal(
@@ -152,7 +165,7 @@ class InProcess:
         self.house = House(fake_services(self.clock), "t")
 
     def keep(self, places: list[Json]) -> tuple[list[Kept], str]:
-        return keep(self.house.admin, places, self.clock)
+        return keep(self.house, places, self.clock)
 
     def asker(self, who: Grants) -> Ask:
         made = self.house.admin.call("POST", "/v1/access/tokens", token_request(who))
@@ -166,8 +179,9 @@ class InProcess:
         return ask
 
 
-def keep(admin: Gateway, places: list[Json], clock: FakeClock) -> tuple[list[Kept], str]:
+def keep(house: House, places: list[Json], clock: FakeClock) -> tuple[list[Kept], str]:
     """Facts in these scopes, every fifth large and every fourth deleted since the instant answered."""
+    admin, store = house.admin, house.services.memory.facts
     items = [
         {"type": "note", "scope": place, "content": LARGE if number % 5 == 0 else number}
         for number, place in enumerate(places)
@@ -175,12 +189,14 @@ def keep(admin: Gateway, places: list[Json], clock: FakeClock) -> tuple[list[Kep
     results = admin.call("POST", f"{FACTS}/batch", {"items": items}).json["results"]
     before = clock.now()
     clock.advance(seconds=1)
-    kept = [
-        Kept(result["fact"]["id"], place, number % 5 == 0, number % 4 == 0, before)
-        for number, (result, place) in enumerate(zip(results, places, strict=True))
-    ]
+    kept = []
+    for number, (result, place) in enumerate(zip(results, places, strict=True)):
+        fact_id = result["fact"]["id"]
+        waits, erased = put_aside(store, store.heads(house.tenant, [fact_id])[fact_id], number)
+        deleted = number % 4 == 0 or erased
+        kept.append(Kept(fact_id, place, number % 5 == 0, deleted, before, waits, erased))
     for fact in kept:
-        if fact.deleted:
+        if fact.deleted and not fact.erased:
             assert admin.call("DELETE", f"{FACTS}/{fact.id}").status == 200
     return kept, before
 
@@ -213,7 +229,8 @@ def test_the_api_takes_from_each_principal_exactly_what_the_model_lets_it_write(
         changes = [("POST", "/supersede", {"content": 1}), ("POST", "/verify", {}), ("DELETE", "", None)]
         for method, suffix, body in changes:
             status = caller.call(method, f"{FACTS}/{fact.id}{suffix}", body).status
-            if fact.deleted or not readable:
+            hidden = fact.waits and not who.admin  # the administrator wrote it
+            if fact.deleted or not readable or hidden:
                 assert status == 404, fact.place
             elif not writable or (suffix == "/verify" and who.user is None):
                 assert status == 403, fact.place
@@ -306,5 +323,5 @@ def compare(over_http: OverHttp, who: Grants, places: list[Json], wanted: Json) 
     by = EVERY_ROAD - {"version"}  # the same look-up as content's, which asks for a version
     roads = over_http.pool.map(lambda fact: seen_by_id(ask, fact, by), added)
     for fact, seen in zip(added, roads, strict=True):
-        expected = expected_by_id(fact, readable=fact.id in readable)
+        expected = expected_by_id(fact, readable=fact.id in readable, admin=who.admin)
         assert seen == {road: expected[road] for road in by}, fact.place

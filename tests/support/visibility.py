@@ -15,13 +15,22 @@ FACTS = "/v1/memory/facts"
 
 @dataclass(frozen=True)
 class Kept:
-    """A fact that was written: its scope as sent, how long it exists, and whether it was deleted since."""
+    """A fact that was written: its scope as sent, how long it exists, and whether it was deleted since.
+
+    `waits`: it is in review. `erased`: nothing of it answers any more.
+    """
 
     id: str
     place: Json
     large: bool
     deleted: bool
     before_deletion: str
+    waits: bool = False
+    erased: bool = False
+
+    def seen_among_others(self, *, readable: bool) -> bool:
+        """Whether it stands in lists as of a time before it was deleted."""
+        return readable and not self.waits and not self.erased
 
 
 def token_request(who: Grants) -> Json:
@@ -62,13 +71,14 @@ def seen_by_id(ask: Ask, fact: Kept, by: frozenset[str] = EVERY_ROAD) -> dict[st
     return found
 
 
-def expected_by_id(fact: Kept, *, readable: bool) -> dict[str, bool]:
+def expected_by_id(fact: Kept, *, readable: bool, admin: bool) -> dict[str, bool]:
+    shown = readable and not fact.erased and (admin or not fact.waits)
     return {
-        "get": readable and not fact.deleted,
-        "version": readable,
-        "asOf": readable,
-        "revisions": readable,
-        "content": readable,
+        "get": shown and not fact.deleted,
+        "version": shown,
+        "asOf": shown,
+        "revisions": shown,
+        "content": shown,
     }
 
 

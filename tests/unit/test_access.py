@@ -11,13 +11,14 @@ from factbook.domain.access.listing import listing_plan
 from factbook.domain.access.principals import Actor, Principal
 from factbook.domain.access.rules import can_read, can_write
 from factbook.domain.facts.fact import Attribution, Fact
-from factbook.domain.facts.gate import can_see
-from factbook.domain.facts.visibility import visibility
+from factbook.domain.facts.gate import Look, can_see, shown_filter
 from factbook.domain.filters import Fields, evaluate
+from factbook.domain.log import gate as log_gate
 from factbook.domain.scope import Scope
 
 EXAMPLES, SCOPES_EACH = 250, 40
 ENOUGH = 10_000
+LOOK = Look("2026-01-01T00:00:00.000Z")
 _seen = {"cases": 0, "readable": 0, "writable": 0}
 
 
@@ -60,14 +61,16 @@ def test_every_rule_says_what_the_model_says(situation: tuple[Grants, list[Json]
     who, places = situation
     principal = principal_of(who)
     everything = listing_plan(principal, {}).containers
-    shown = visibility(principal)
+    shown, heard = shown_filter(principal, LOOK), log_gate.shown_filter(principal)
     for place in places:
         scope = Scope(tenantId="t", **place)
         readable = may_read(who, place)
         assert can_read(principal, scope) is readable, place
         assert can_write(principal, scope) is may_write(who, place), place
-        assert can_see(principal, fact_in(scope)) is readable, place
+        assert can_see(principal, fact_in(scope), LOOK) is readable, place
         assert evaluate(shown, document(fact_in(scope))) is readable, place
+        assert log_gate.can_see(principal, scope) is readable, place
+        assert evaluate(heard, document(fact_in(scope))) is readable, place
         if readable:
             assert everything is None or scope.container in everything, place
         _seen["cases"] += 1
@@ -106,7 +109,9 @@ def test_another_tenant_reads_and_writes_nothing(data: st.DataObject) -> None:
     if mine != theirs:
         assert not can_read(principal, scope)
         assert not can_write(principal, scope)
-        assert not evaluate(visibility(principal), document(fact_in(scope)))
+        assert not evaluate(shown_filter(principal, LOOK), document(fact_in(scope)))
+        assert not log_gate.can_see(principal, scope)
+        assert not evaluate(log_gate.shown_filter(principal), document(fact_in(scope)))
 
 
 @settings(max_examples=60)
@@ -126,7 +131,7 @@ def test_an_agent_sees_memories_of_its_own_definition_only(own: str | None) -> N
     for memory_of in (None, "helper"):
         fact = fact_in(Scope(tenantId="t", projectId="p"), agent_id=memory_of)
         seen = memory_of is None or memory_of == own
-        assert can_see(agent, fact) is seen
-        assert evaluate(visibility(agent), document(fact)) is seen
-        assert can_see(person, fact)
-        assert evaluate(visibility(person), document(fact))
+        assert can_see(agent, fact, LOOK) is seen
+        assert evaluate(shown_filter(agent, LOOK), document(fact)) is seen
+        assert can_see(person, fact, LOOK)
+        assert evaluate(shown_filter(person, LOOK), document(fact))

@@ -1,12 +1,77 @@
-"""Whether a principal may be shown a fact."""
+"""The gate: whether a principal may be shown a fact now. Every road to a fact asks here, and nowhere else.
 
+`can_see` decides on a fact that was read. `shown_filter` says the same of index documents and `may_pass` of rows of a
+list, so that neither proposes much that would be refused; they spare reads and decide nothing. Callers name the module
+(`gate.can_see`), so that there is one function to replace.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from factbook.domain import times
+from factbook.domain.access.filters import readable_filter
 from factbook.domain.access.principals import Principal
 from factbook.domain.access.rules import can_read
 from factbook.domain.facts.fact import Fact
+from factbook.domain.filters import AllOf, AnyOf, Equals, Filter, Missing, Range
+
+Way = Literal["found", "by-id", "write"]
 
 
-def can_see(principal: Principal, fact: Fact) -> bool:
-    """Whether a fact may be shown: its scope is readable, and an agent sees memories of its own definition only."""
-    if principal.actor.kind == "agent" and fact.agent_id is not None and fact.agent_id != principal.agent_id:
-        return False
-    return can_read(principal, fact.scope)
+@dataclass(frozen=True)
+class Look:
+    """One look at facts: what the gate has to know besides who looks at what.
+
+    `now`: the instant of the look. `way`: how the fact is come by, `found` in a list, search or block, `by-id`, or named
+    by a `write`. `past`: a version, an instant or the history is asked for, which closed facts answer too.
+    """
+
+    now: str
+    way: Way = "found"
+    past: bool = False
+
+
+def can_see(principal: Principal, head: Fact, look: Look) -> bool:
+    """Whether a fact may be shown. Its head decides, for each of its revisions.
+
+    It is readable (scope; an agent sees memories of its own definition only), current unless the past is asked for, not
+    expired, not erased, and not in review, unless it waits for one who may know of it.
+    """
+    return (
+        can_read(principal, head.scope)
+        and _is_of_this_agent(principal, head)
+        and (head.current or look.past)
+        and not head.expired(look.now)
+        and head.invalidation_reason != "erased"
+        and (head.review is None or _knows_what_waits(principal, head, look))
+    )
+
+
+def shown_filter(principal: Principal, look: Look) -> Filter:
+    """`can_see` of a fact that is `found`, as a filter of index documents (fields: `domain.retrieval.documents`).
+
+    Only current facts have documents, so the filter says nothing of closed and erased ones.
+    """
+    agent = (
+        AnyOf((Missing("agent"), Equals("agent", principal.agent_id or "")))
+        if principal.actor.kind == "agent"
+        else AllOf()
+    )
+    kept = AnyOf((Missing("expires_at"), Range("expires_at", gt=times.epoch_ms(look.now))))
+    return AllOf((readable_filter(principal), agent, kept, Missing("review")))
+
+
+def may_pass(expires_at: str | None, look: Look, *, in_review: bool) -> bool:
+    """Whether `can_see` may still allow a fact that is `found`, by what a row of a list says of it."""
+    return not in_review and (expires_at is None or expires_at > look.now)
+
+
+def _is_of_this_agent(principal: Principal, head: Fact) -> bool:
+    return principal.actor.kind != "agent" or head.agent_id in (None, principal.agent_id)
+
+
+def _knows_what_waits(principal: Principal, head: Fact, look: Look) -> bool:
+    """Administrators know it by its id; so does its writer, to replace or delete it, but not to read it."""
+    by = head.attributed_to
+    wrote_it = (by.kind, by.id) == (principal.actor.kind, principal.actor.id)
+    return look.way != "found" and (principal.admin or (look.way == "write" and wrote_it))

@@ -19,8 +19,8 @@ from factbook.domain.errors import (
     Throttled,
     ValidationFailed,
 )
+from factbook.domain.facts import gate
 from factbook.domain.facts.fact import Fact, FactChanges, Payload
-from factbook.domain.facts.gate import can_see
 from factbook.domain.facts.ids import fact_id_for, short_digest
 from factbook.domain.facts.transitions import (
     close,
@@ -160,7 +160,7 @@ def changeable_head(ports: FactPorts, principal: Principal, fact_id: str) -> Hea
 def _seen_head(ports: FactPorts, principal: Principal, fact_id: str) -> Head:
     """The head of a fact the principal sees, closed ones included. Raises FactNotFound."""
     head = ports.facts.head(principal.tenant, fact_id)
-    if head is None or not can_see(principal, head.fact) or head.fact.expired(ports.clock.now()):
+    if head is None or not gate.can_see(principal, head.fact, ports.look("write", past=True)):
         raise FactNotFound(fact_id)
     return head
 

@@ -11,8 +11,8 @@ from functools import cache
 
 from factbook.domain.access.listing import listing_plan
 from factbook.domain.access.principals import Principal
+from factbook.domain.facts import gate
 from factbook.domain.facts.fact import Fact
-from factbook.domain.facts.gate import can_see
 from factbook.ports.facts.store import Head, Row
 from factbook.usecases.facts.ports import FactPorts
 from factbook.usecases.facts.reading import revision_at
@@ -62,15 +62,15 @@ def list_facts(
     ports: FactPorts, principal: Principal, query: Query, limit: int, before: str = NEWEST
 ) -> Page:
     """At most `limit` facts visible to the principal, from position `before` on."""
-    now = ports.clock.now()
+    look = ports.look(past=query.as_of is not None)
     if query.as_of is not None:
         before = min(before, query.as_of + NEWEST)
-    rows, position = _candidates(ports, principal, query, limit, before, now)
+    rows, position = _candidates(ports, principal, query, limit, before, look)
     heads = ports.facts.heads(principal.tenant, [row.fact_id for row in rows])
     facts: list[Fact] = []
     size = 0
     for row in rows:
-        fact = _shown(ports, principal, query, heads.get(row.fact_id), now)
+        fact = _shown(ports, principal, query, heads.get(row.fact_id), look)
         if fact is None:
             continue
         size += fact.inline_bytes
@@ -84,18 +84,18 @@ def _previous_order(rows: list[Row], row: Row) -> str:
     return rows[rows.index(row) - 1].order
 
 
-def _shown(ports: FactPorts, principal: Principal, query: Query, head: Head | None, now: str) -> Fact | None:
-    if head is None or head.fact.expired(now) or head.fact.review or not can_see(principal, head.fact):
+def _shown(
+    ports: FactPorts, principal: Principal, query: Query, head: Head | None, look: gate.Look
+) -> Fact | None:
+    if head is None or not gate.can_see(principal, head.fact, look):
         return None
-    if query.as_of is not None:
-        return revision_at(ports, head, query.as_of)
-    return head.fact if head.fact.current else None
+    return head.fact if query.as_of is None else revision_at(ports, head, query.as_of)
 
 
-def _keeps(query: Query, row: Row, now: str) -> bool:
+def _keeps(query: Query, row: Row, look: gate.Look) -> bool:
     if query.type is not None and row.type != query.type:
         return False
-    if row.pending_review or (row.expires_at is not None and row.expires_at <= now):
+    if not gate.may_pass(row.expires_at, look, in_review=row.pending_review):
         return False
     if any(row.scope.get(key) != value for key, value in query.scope.items()):
         return False
@@ -104,7 +104,7 @@ def _keeps(query: Query, row: Row, now: str) -> bool:
 
 
 def _candidates(
-    ports: FactPorts, principal: Principal, query: Query, limit: int, before: str, now: str
+    ports: FactPorts, principal: Principal, query: Query, limit: int, before: str, look: gate.Look
 ) -> tuple[list[Row], str | None]:
     """The next rows worth fetching, newest first, and the position after them (None when nothing is left)."""
     sources = _sources(ports, principal, query, before)
@@ -116,7 +116,7 @@ def _candidates(
         budget -= each * len(batch)
         for rows in _pool().map(_reader(ports, principal.tenant, each), batch):
             # By order: a fact closed between two reads is in an open and in a closed partition.
-            found |= {row.order: row for row in rows if _keeps(query, row, now)}
+            found |= {row.order: row for row in rows if _keeps(query, row, look)}
         batch, each = _behind(sources, found, limit), 2 * each
     safe = max((source.frontier for source in sources if source.more), default="")
     whole = [found[order] for order in sorted(found, reverse=True) if order >= safe]

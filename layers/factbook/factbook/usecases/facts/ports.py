@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from factbook.domain.facts.gate import Look, Way
 from factbook.domain.policy.policies import Policy
 from factbook.ports.clock import Clock
 from factbook.ports.facts.blobs import BlobStore
@@ -20,3 +21,7 @@ class FactPorts:
     """The deployment's key, for references that a caller carries back."""
     policy: Callable[[str], Policy]
     """A tenant's policy: how long to keep what a write says nothing about."""
+
+    def look(self, way: Way = "found", *, past: bool = False) -> Look:
+        """A look at facts now: whatever else the gate has to know of this instant is added here."""
+        return Look(self.clock.now(), way, past)

@@ -2,8 +2,8 @@
 
 from factbook.domain.access.principals import Principal
 from factbook.domain.errors import FactNotFound, NotFound
+from factbook.domain.facts import gate
 from factbook.domain.facts.fact import Fact
-from factbook.domain.facts.gate import can_see
 from factbook.ports.facts.store import Head
 from factbook.usecases.facts.ports import FactPorts
 
@@ -15,23 +15,23 @@ def get_fact(
 ) -> Fact:
     """The current revision, a version, the revision current at `as_of`, or (both) that version if it was current then.
 
-    Raises FactNotFound for what is not there, not visible, expired or erased.
+    Raises FactNotFound for what is not there or not shown (`domain.facts.gate`).
     """
     if version is not None:
         head, closed = ports.facts.head_with_revision(principal.tenant, fact_id, version)
         fact = head.fact if head is not None and head.fact.version == version else closed
-        _require_shown(ports, principal, fact_id, head)
+        _require_shown(ports, principal, fact_id, head, past=True)
         if fact is None or (as_of is not None and not fact.holds_at(as_of)):
             raise FactNotFound(fact_id)
         return fact
-    head = _require_shown(ports, principal, fact_id, ports.facts.head(principal.tenant, fact_id))
+    head = _require_shown(
+        ports, principal, fact_id, ports.facts.head(principal.tenant, fact_id), past=as_of is not None
+    )
     if as_of is not None:
         found = revision_at(ports, head, as_of)
         if found is None:
             raise FactNotFound(fact_id)
         return found
-    if not head.fact.current:
-        raise FactNotFound(fact_id)
     return head.fact
 
 
@@ -39,7 +39,7 @@ def list_revisions(
     ports: FactPorts, principal: Principal, fact_id: str, below: int | None = None
 ) -> tuple[list[Fact], int | None]:
     """Revisions newest first, whole; the version to go on below when about 4 MB were not enough."""
-    head = _require_shown(ports, principal, fact_id, ports.facts.head(principal.tenant, fact_id))
+    head = _require_shown(ports, principal, fact_id, ports.facts.head(principal.tenant, fact_id), past=True)
     found = [head.fact] if below is None or below > head.fact.version else []
     budget = REVISIONS_BUDGET - sum(fact.inline_bytes for fact in found)
     below = head.fact.version if found else (below or 1)
@@ -74,7 +74,9 @@ def revision_at(ports: FactPorts, head: Head, as_of: str) -> Fact | None:
     return found if found is not None and found.holds_at(as_of) else None
 
 
-def _require_shown(ports: FactPorts, principal: Principal, fact_id: str, head: Head | None) -> Head:
-    if head is None or head.fact.expired(ports.clock.now()) or not can_see(principal, head.fact):
+def _require_shown(
+    ports: FactPorts, principal: Principal, fact_id: str, head: Head | None, *, past: bool
+) -> Head:
+    if head is None or not gate.can_see(principal, head.fact, ports.look("by-id", past=past)):
         raise FactNotFound(fact_id)
     return head

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from factbook.domain.access.principals import Principal
-from factbook.domain.access.rules import can_read
 from factbook.domain.errors import NotFound
+from factbook.domain.log import gate
 from factbook.domain.log.chain import read_log_id
 from factbook.domain.log.entries import LogEntry
 from factbook.domain.log.runs import Leaf
@@ -48,7 +48,8 @@ def read_stored_run(
     try:
         require_readable_run(store, principal, run_id)
     except NotFound:
-        if not principal.admin or tree.last_leaf(tenant, run_id) is None:
+        emptied = _first_entry(store, tenant, run_id) is None and tree.last_leaf(tenant, run_id) is not None
+        if not (principal.admin and emptied):
             raise
     found, more = store.entries(tenant, run_id, since, limit)
     leaves = _all_run_leaves(tree, tenant, run_id, since, found[-1].sequence if more else None)
@@ -69,11 +70,13 @@ def _all_run_leaves(tree: TreeStore, tenant: str, run_id: str, since: int, until
 
 def require_readable_run(store: LogStore, principal: Principal, run_id: str) -> None:
     """Raises NotFound unless the run is there and its scope is the caller's to read."""
-    first = store.entry(principal.tenant, run_id, 0) or next(
-        iter(store.entries(principal.tenant, run_id, 0, 1)[0]), None
-    )
-    if first is None or not can_read(principal, scope_of(first)):
+    first = _first_entry(store, principal.tenant, run_id)
+    if first is None or not gate.can_see(principal, scope_of(first)):
         raise NotFound("No such run, or not one you may read. Check the run id and your token.")
+
+
+def _first_entry(store: LogStore, tenant: str, run_id: str) -> StoredEntry | None:
+    return store.entry(tenant, run_id, 0) or next(iter(store.entries(tenant, run_id, 0, 1)[0]), None)
 
 
 def stored_form(entry: StoredEntry) -> Json:
@@ -93,7 +96,7 @@ def find_entry(store: LogStore, vault: Vault, principal: Principal, log_id: str)
     if where is None:
         return None
     entry = store.entry(principal.tenant, where.run_id, where.sequence)
-    if entry is None or not can_read(principal, scope_of(entry)):
+    if entry is None or not gate.can_see(principal, scope_of(entry)):
         return None
     answer = open_entry(vault, entry)
     return answer if answer.id == log_id else None
@@ -128,7 +131,7 @@ def read_thread(
         for at, entry in page:
             position = at
             scope = scope_of(entry)
-            if can_read(principal, scope) and scope.matches(wanted):
+            if gate.can_see(principal, scope) and scope.matches(wanted):
                 data.append(open_entry(vault, entry).to_json())
         if not more or len(data) >= limit:
             break

@@ -5,10 +5,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from factbook.domain.access.principals import Principal
-from factbook.domain.access.rules import can_read
 from factbook.domain.errors import BadInput, LogChanged
-from factbook.domain.facts.visibility import visibility
 from factbook.domain.filters import AllOf, Equals, Filter, OneOf
+from factbook.domain.log import gate
 from factbook.domain.log.chain import read_log_id
 from factbook.domain.log.entries import LogEntry
 from factbook.domain.retrieval.messages import MESSAGE_VERSION, SPOKEN, query_meanings
@@ -87,7 +86,7 @@ def _require_plain(question: Question) -> None:
 def _rule(principal: Principal, question: Question) -> Filter:
     types = [OneOf("type", question.types)] if question.types else []
     return AllOf(
-        (visibility(principal), Equals("source", CONVERSATIONS), *scope_parts(question.scope), *types)
+        (gate.shown_filter(principal), Equals("source", CONVERSATIONS), *scope_parts(question.scope), *types)
     )
 
 
@@ -114,16 +113,17 @@ def _at(around: dict[tuple[str, int], StoredEntry], log_id: str) -> StoredEntry 
 
 
 def _opened(recall: RecallPorts, principal: Principal, entry: StoredEntry | None) -> LogEntry | None:
-    """The entry as this reader may have it: readable, as it was written, not erased."""
+    """The entry as this reader may have it, if it is as it was written."""
     if entry is None or not is_spoken(entry):
         return None
     try:
-        if not can_read(principal, scope_of(entry)):
+        if not gate.can_see(principal, scope_of(entry), found=True):
             return None
         opened = open_entry(recall.vault, entry)
     except LogChanged:
         return None
-    return opened if opened.payload_erased_at is None else None
+    shown = gate.can_see(principal, opened.scope, opened.payload_erased_at, found=True)
+    return opened if shown else None
 
 
 def _neighbours(

@@ -1,6 +1,6 @@
 """Find facts: newest first, by words, by meaning or both. What is answered was just read from the store.
 
-A hit is dropped unless its fact is what was indexed, current, visible to the caller and within every filter now.
+A hit is dropped unless its fact is what was indexed, shown to the caller and within every filter now.
 """
 
 import time
@@ -9,9 +9,8 @@ from dataclasses import dataclass, field
 from factbook.domain import times
 from factbook.domain.access.principals import Principal
 from factbook.domain.errors import BadInput, SemanticUnavailable
+from factbook.domain.facts import gate
 from factbook.domain.facts.fact import Fact
-from factbook.domain.facts.gate import can_see
-from factbook.domain.facts.visibility import visibility
 from factbook.domain.filters import AllOf, AnyOf, Equals, Filter, Missing, OneOf, Range, evaluate
 from factbook.domain.retrieval.searchable import FACTS, SCOPE_FIELDS, fact_fields, index_version
 from factbook.usecases.facts.listing import NEWEST, Query, list_facts
@@ -53,9 +52,10 @@ class Found:
 def retrieve_facts(ports: FactPorts, engine: SearchPorts, principal: Principal, question: Question) -> Found:
     """Raises SemanticUnavailable, SearchUnavailable, or BadInput for a model that is not the active one."""
     require_active_model(engine, question)
-    rule = asked_rule(principal, question, ports.clock.now())
+    look = ports.look()
+    rule = asked_rule(principal, question, look)
     if question.mode == "list":
-        return _listed(ports, principal, question, rule)
+        return _listed(ports, principal, question, rule, look)
 
     def read(versions: dict[str, int]) -> dict[str, Fact]:
         heads = ports.facts.heads(principal.tenant, list(versions))
@@ -63,8 +63,7 @@ def retrieve_facts(ports: FactPorts, engine: SearchPorts, principal: Principal, 
             key: head.fact
             for key, head in heads.items()
             if index_version(head.fact, head.edition) == versions[key]
-            and head.fact.current
-            and may_answer(principal, head.fact, rule)
+            and may_answer(principal, head.fact, rule, look)
         }
 
     behind = is_behind(ports, engine, principal, question.after)
@@ -73,14 +72,12 @@ def retrieve_facts(ports: FactPorts, engine: SearchPorts, principal: Principal, 
     return Found(_within_size(list(answer.found)), answer.degraded or ("index-behind" if behind else None))
 
 
-def asked_rule(principal: Principal, question: Question, now: str) -> Filter:
-    """Everything a fact must be to answer: visible to the principal, within the filters, valid, unexpired, reviewed."""
-    valid = times.epoch_ms(question.valid_at or now)
+def asked_rule(principal: Principal, question: Question, look: gate.Look) -> Filter:
+    """Everything a fact must be to answer: shown to the principal, valid and within the filters."""
+    valid = times.epoch_ms(question.valid_at or look.now)
     parts: list[Filter] = [
-        visibility(principal),
+        gate.shown_filter(principal, look),
         Equals("source", FACTS),
-        Missing("review"),
-        AnyOf((Missing("expires_at"), Range("expires_at", gt=times.epoch_ms(now)))),
         AnyOf((Missing("valid_from"), Range("valid_from", lte=valid))),
         AnyOf((Missing("valid_until"), Range("valid_until", gt=valid))),
         *scope_parts(question.scope),
@@ -94,10 +91,10 @@ def scope_parts(scope: dict[str, str]) -> list[Filter]:
     return [Equals(SCOPE_FIELDS[key], value) for key, value in sorted(scope.items())]
 
 
-def may_answer(principal: Principal, fact: Fact, rule: Filter) -> bool:
-    """Whether a current fact passes the same rule that the index was asked with, and the reader's own check."""
+def may_answer(principal: Principal, fact: Fact, rule: Filter, look: gate.Look) -> bool:
+    """Whether a fact passes the gate, and the same rule that the index was asked with."""
     fields = {"tenant": fact.scope.tenant_id, "id": fact.id, **fact_fields(fact)}
-    return can_see(principal, fact) and evaluate(rule, fields)
+    return gate.can_see(principal, fact, look) and evaluate(rule, fields)
 
 
 def require_active_model(engine: SearchPorts, question: Question) -> None:
@@ -120,10 +117,11 @@ def is_behind(
     if not after:
         return False
     heads = ports.facts.heads(principal.tenant, [fact_id for fact_id, _ in after])
+    look = ports.look("by-id", past=True)  # a deletion is waited for as well
     wanted = {
         key: index_version(head.fact, head.edition)
         for key, head in heads.items()
-        if can_see(principal, head.fact)
+        if gate.can_see(principal, head.fact, look)
     }
     started, slept, pause = time.monotonic(), 0.0, _FIRST_LOOK
     while True:
@@ -140,13 +138,15 @@ def is_behind(
         pause = min(2 * pause, _LONGEST_LOOK)
 
 
-def _listed(ports: FactPorts, principal: Principal, question: Question, rule: Filter) -> Found:
+def _listed(
+    ports: FactPorts, principal: Principal, question: Question, rule: Filter, look: gate.Look
+) -> Found:
     query = Query(question.types[0] if len(question.types) == 1 else None, question.scope)
     found: list[tuple[Fact, float | None]] = []
     position = NEWEST
     for _ in range(LIST_PAGES):
         page = list_facts(ports, principal, query, LIST_PAGE, position)
-        found += [(fact, None) for fact in page.facts if may_answer(principal, fact, rule)]
+        found += [(fact, None) for fact in page.facts if may_answer(principal, fact, rule, look)]
         if len(found) >= question.limit or page.position is None:
             return Found(_within_size(found[: question.limit]))
         position = page.position

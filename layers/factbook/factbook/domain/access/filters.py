@@ -1,19 +1,14 @@
-"""What a principal may see, as a filter of index documents."""
+"""What a principal may read, as a filter of index documents."""
 
 from factbook.domain.access.principals import Principal
 from factbook.domain.filters import AllOf, AnyOf, Equals, Filter, Missing, OneOf
 
 
-def visibility(principal: Principal) -> Filter:
-    """`can_read` and `can_see` as a filter of index documents (fields: docs/search.md)."""
+def readable_filter(principal: Principal) -> Filter:
+    """`can_read` as a filter of index documents (fields: `domain.retrieval.documents`)."""
     tenant = Equals("tenant", principal.tenant)
-    agent: Filter = (
-        AnyOf((Missing("agent"), Equals("agent", principal.agent_id or "")))
-        if principal.actor.kind == "agent"
-        else AllOf(())
-    )
     if principal.admin:
-        return AllOf((tenant, agent))
+        return tenant
     containers = ["T", *(f"O:{org}" for org in sorted(principal.reads_orgs | principal.administers_orgs))]
     projects = sorted(principal.reads_projects | principal.writes_projects)
     containers += [f"P:{name}" for name in projects]
@@ -21,7 +16,7 @@ def visibility(principal: Principal) -> Filter:
     readable: list[Filter] = [OneOf("container", tuple(containers))]
     if principal.user_id is not None:
         readable.append(AllOf((Equals("container", f"U:{principal.user_id}"), _own_scope(principal))))
-    return AllOf((tenant, AnyOf(tuple(readable)), agent))
+    return AllOf((tenant, AnyOf(tuple(readable))))
 
 
 def _own_scope(principal: Principal) -> Filter:
