@@ -18,7 +18,7 @@ ARROWS: dict[str, tuple[set[str], set[str]]] = {
     "ports": ({"domain"}, set()),
     "canonical": ({"domain"}, {"rfc8785"}),
     "settings": (set(), set()),
-    "usecases": ({"domain", "ports", "canonical", "verify"}, set()),
+    "usecases": ({"domain", "ports", "canonical", "verify"}, {"cachetools"}),
     "adapters": ({"domain", "ports", "canonical"}, {"boto3", "botocore", "cryptography", "urllib3"}),
     "api": ({"domain", "ports", "usecases", "settings"}, {"pydantic", "aws_lambda_powertools"}),
     "wiring": (
