@@ -11,7 +11,7 @@ from botocore.config import Config
 
 from factbook.ports.clock import Clock
 from factbook.settings import Settings
-from factbook.wiring.services import SDK, SIGNING, Services
+from factbook.wiring.services import OF_SERVICE, SDK, Services
 from factbook_local.dataplane.process import CREDENTIALS, DataPlaneProcess
 from support.tables import REGION, make_buckets, make_tables, settings
 
@@ -25,8 +25,8 @@ class Aws:
 
     def client(self, service: str, config: Config = SDK) -> Any:
         make: Any = boto3.client
-        if service in SIGNING:
-            config = config.merge(SIGNING[service])
+        if service in OF_SERVICE:
+            config = config.merge(OF_SERVICE[service])
         return make(
             service,
             region_name=REGION,

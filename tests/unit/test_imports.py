@@ -23,7 +23,7 @@ ARROWS: dict[str, tuple[set[str], set[str]]] = {
     "api": ({"domain", "ports", "usecases", "settings"}, {"pydantic", "aws_lambda_powertools"}),
     "wiring": (
         {"domain", "ports", "usecases", "adapters", "api", "settings"},
-        {"boto3", "botocore", "aws_lambda_powertools"},
+        {"boto3", "botocore"},
     ),
     "verify": (set(), {"cryptography"}),
 }
