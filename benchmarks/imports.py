@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[1]
 FUNCTIONS = ("write", "read")
 BASE = "import boto3; boto3.client('dynamodb')"
 APP = "import sys; sys.path[:0] = ['{root}/layers/factbook', '{root}/functions/{name}']; import app"
-CLIENT = "; from factbook.bootstrap import make_client; make_client('dynamodb')"
+CLIENT = "; from factbook.wiring.services import make_client; make_client('dynamodb')"
 CLOCK = "import time; began = time.process_time(); {code}; print(time.process_time() - began)"
 BUDGET = 1.5
 

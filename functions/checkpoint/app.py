@@ -6,7 +6,7 @@ from typing import Any
 from factbook.adapters.log.dynamodb_stream import log_records
 from factbook.api.telemetry import kind_of, logger, observe
 from factbook.domain.errors import FactbookError
-from factbook.ports.log.checkpoints import DirtyRun
+from factbook.ports.log.checkpoints import CheckpointRefused, DirtyRun
 from factbook.usecases.log import checkpoints
 from factbook.usecases.log.proofs import note_json
 from factbook.wiring.log.services import LogServices
@@ -49,7 +49,7 @@ def checkpoint_now(logs: LogServices, tenant: str, run_ids: list[str]) -> dict[s
     runs = marked + [run for run in asked if run.run_id not in known]
     try:
         done = checkpoints.checkpoint_tenant(logs.checkpointing, tenant, runs)
-    except checkpoints.CheckpointRefused as error:
+    except CheckpointRefused as error:
         logger.error("checkpoint refused", extra={"tenant": tenant, "why": str(error)})
         return {"refused": str(error)}
     _report(tenant, done)

@@ -6,7 +6,7 @@ from typing import Any
 
 from factbook.adapters.facts.dynamodb_stream import fact_records
 from factbook.adapters.log.dynamodb_entries import entry_records
-from factbook.api.telemetry import logger, observe
+from factbook.api.telemetry import kind_of, logger, observe
 from factbook.domain.errors import SearchUnavailable, StorageUnavailable, Throttled
 from factbook.domain.retrieval.searchable import index_version
 from factbook.ports.facts.store import Head
@@ -72,8 +72,8 @@ def _follow_facts(wired: SearchServices, records: list[dict[str, Any]]) -> list[
     try:
         again = indexing.index_heads(wired.indexing, present)
         for record in found:
-            if record.gone and record.head is not None:
-                _forget(wired, record.head)
+            if record.gone and record.head is not None and not _forgotten(wired, record.head):
+                again.add((record.head.fact.scope.tenant_id, record.head.fact.id))
     except SearchUnavailable:
         again = {record.name for record in found if record.name is not None}
     return [record.sequence for record in found if record.name in again]
@@ -94,7 +94,13 @@ def _follow_log(wired: SearchServices, records: list[dict[str, Any]]) -> list[st
     ]
 
 
-def _forget(wired: SearchServices, head: Head) -> None:
+def _forgotten(wired: SearchServices, head: Head) -> bool:
+    """Whether nothing is left of a removed fact. Raises SearchUnavailable."""
     fact = head.fact
     indexing.forget(wired.indexing, fact.scope.tenant_id, fact.id, index_version(fact, head.edition))
-    wired.remains.remove(fact)
+    try:
+        wired.remains.remove(fact)
+    except (StorageUnavailable, Throttled) as error:
+        logger.warning("a removed fact has left something", extra={"fact": fact.id, "why": kind_of(error)})
+        return False
+    return True

@@ -8,6 +8,7 @@ from abc import ABC, abstractmethod
 import pytest
 from support.access_model import NAMES
 
+from factbook.domain.errors import StorageUnavailable
 from factbook.ports.facts.blobs import BlobStore
 
 BODY = "é😀".encode() * 30_000
@@ -24,6 +25,13 @@ class BlobStoreContract(ABC):
 
     @abstractmethod
     def body_of(self, ref: str) -> bytes | None: ...
+
+    @abstractmethod
+    def versions_of(self, ref: str) -> int:
+        """How much the store has under a reference: every version, and marks that say it was deleted."""
+
+    @abstractmethod
+    def refuse_removals(self) -> None: ...
 
     def new(self) -> str:
         return self.store.new_ref(self.tenant, str(uuid.uuid4()), uuid.uuid4().hex)
@@ -46,6 +54,24 @@ class BlobStoreContract(ABC):
         self.store.discard(one)
         assert self.store.stat(one) is None
         assert self.body_of(other) == BODY
+
+    def test_nothing_is_left_of_a_discarded_payload_not_even_earlier_versions(self) -> None:
+        ref = self.new()
+        longer = ref + "-and-more"
+        for each in (ref, ref, longer):
+            self.store.put(each, BODY)
+        assert self.versions_of(ref) > 0
+        self.store.discard(ref)
+        assert self.versions_of(ref) == 0
+        assert self.body_of(longer) == BODY
+
+    def test_a_payload_that_could_not_be_removed_is_reported_and_stays(self) -> None:
+        ref = self.new()
+        self.store.put(ref, BODY)
+        self.refuse_removals()
+        with pytest.raises(StorageUnavailable):
+            self.store.discard(ref)
+        assert self.body_of(ref) == BODY
 
     def test_a_reference_names_its_tenant_fact_and_object_and_nothing_else(self) -> None:
         refs = [

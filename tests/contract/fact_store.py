@@ -43,6 +43,11 @@ class FactStoreContract:
         assert self.store.create(head) is None
         return head
 
+    def test_heads_are_found_by_id_and_one_that_is_named_twice_is_read_once(self) -> None:
+        one, other = self.kept(), self.kept()
+        ids = [one.fact.id, other.fact.id, str(uuid.uuid4()), one.fact.id]
+        assert self.store.heads(self.tenant, ids) == {one.fact.id: one, other.fact.id: other}
+
     def next_of(self, head: Head, now: str = NOON) -> tuple[Fact, Head]:
         closed, following = supersede(head.fact, FactChanges(), payload('"y"'), self.writer, now)
         return closed, head.followed_by(following, Mark("n" * 12, "m" * 12, following.version))

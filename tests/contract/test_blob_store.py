@@ -6,6 +6,7 @@ import urllib.request
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 from support.emulators import Aws
 from support.fakes import FakeBlobs
 
@@ -22,6 +23,12 @@ class TestFakeBlobs(BlobStoreContract):
     def body_of(self, ref: str) -> bytes | None:
         return self.store.bodies.get(ref)
 
+    def versions_of(self, ref: str) -> int:
+        return int(ref in self.store.bodies)
+
+    def refuse_removals(self) -> None:
+        self.store.removes = False
+
 
 class OnS3(BlobStoreContract):
     client: Any
@@ -34,6 +41,33 @@ class OnS3(BlobStoreContract):
     def body_of(self, ref: str) -> bytes | None:
         name = ref.removeprefix(f"blob://s3/{self.bucket}/")
         return self.client.get_object(Bucket=self.bucket, Key=name)["Body"].read()
+
+    def versions_of(self, ref: str) -> int:
+        name = ref.removeprefix(f"blob://s3/{self.bucket}/")
+        found = self.client.list_object_versions(Bucket=self.bucket, Prefix=name)
+        kept = [*found.get("Versions", []), *found.get("DeleteMarkers", [])]
+        return len([version for version in kept if version["Key"] == name])
+
+    def refuse_removals(self) -> None:
+        def refused(**_: Any) -> None:
+            raise ClientError({"Error": {"Code": "AccessDenied", "Message": "no"}}, "DeleteObject")
+
+        self.client.meta.events.register("before-call.s3.DeleteObject", refused)
+
+    def test_versions_past_a_page_and_under_a_mark_of_deletion_are_removed_too(self) -> None:
+        ref = self.new()
+        name = ref.removeprefix(f"blob://s3/{self.bucket}/")
+        for _ in range(3):
+            self.store.put(ref, BODY)
+            self.client.delete_object(Bucket=self.bucket, Key=name)
+        assert self.versions_of(ref) == 6
+
+        def two_a_page(params: dict[str, Any], **_: Any) -> None:
+            params.setdefault("MaxKeys", 2)
+
+        self.client.meta.events.register("provide-client-params.s3.ListObjectVersions", two_a_page)
+        self.store.discard(ref)
+        assert self.versions_of(ref) == 0
 
     def tags_of(self, ref: str) -> dict[str, str]:
         name = ref.removeprefix(f"blob://s3/{self.bucket}/")

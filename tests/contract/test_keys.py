@@ -12,7 +12,7 @@ from support.log_fakes import FakeWrapper
 
 from factbook.adapters.log.file_signer import FileSigner
 from factbook.adapters.log.kms_signer import KmsSigner
-from factbook.adapters.log.kms_wrapper import KmsWrapper, call_kms
+from factbook.adapters.log.kms_wrapper import KmsWrapper
 from factbook.domain.errors import StorageUnavailable, Throttled
 
 from .keys import KeyWrapperContract, SignerContract
@@ -92,4 +92,4 @@ def test_what_kms_may_be_asked_again_is_told_from_what_has_to_be_mended(
     code: str, error: type[Exception]
 ) -> None:
     with pytest.raises(error):
-        call_kms(FailingKms(code), "decrypt")
+        KmsWrapper(FailingKms(code), "key").unwrap("tenant", b"wrapped")

@@ -1,6 +1,7 @@
 """One event of the HTTP API (payload 2.0) for each route, replayed against the handlers as a function gets it."""
 
 import importlib.util
+import io
 import json
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,6 +14,8 @@ from support.emulators import Aws
 from support.gateway import ROOT, load_app
 from support.principals import House
 
+from factbook.adapters.lambda_invoke import LambdaFunction
+from factbook.adapters.log.lambda_checkpoints import LambdaCheckpoints
 from factbook.api.app import App, Route
 from factbook.wiring.services import Services
 from factbook_local.openapi import load_apps
@@ -41,13 +44,14 @@ def function(name: str) -> Any:
 
 
 @dataclass
-class CheckpointFunction:
-    """The checkpoint function, called in this process where the service would invoke it."""
+class CheckpointLambda:
+    """A Lambda client whose one function is the checkpoint function, in this process."""
 
     module: Any
 
-    def call(self, event: dict[str, Any]) -> Any:
-        return self.module.lambda_handler(event, None)
+    def invoke(self, *, FunctionName: str, Payload: bytes) -> dict[str, Any]:  # noqa: N803 - as the SDK names them
+        answer = self.module.lambda_handler(json.loads(Payload), None)
+        return {"StatusCode": 200, "Payload": io.BytesIO(json.dumps(answer).encode())}
 
 
 @dataclass
@@ -93,7 +97,8 @@ def world(ministack: Aws, tmp_path_factory: pytest.TempPathFactory) -> World:
     services = Services(settings, None, ministack.client)
     module = function("checkpoint")
     module.services = lambda: services
-    services.logs.__dict__["checkpoint_function"] = CheckpointFunction(module)
+    function_of = LambdaFunction(CheckpointLambda(module), "checkpoint")
+    services.logs.__dict__["checkpoint_requests"] = LambdaCheckpoints(function_of)
     house = House(services, "events")
     house.admin.apps["retrieve"] = load_app("retrieve")
     house.admin.apps["retrieve"].services = lambda: services

@@ -11,7 +11,7 @@ from support.principals import House
 
 from factbook.adapters.dynamodb.client import to_item
 from factbook.adapters.facts.dynamodb_items import head_item
-from factbook.domain.errors import SearchUnavailable
+from factbook.domain.errors import SearchUnavailable, StorageUnavailable
 from factbook.ports.retrieval.index import Refused
 
 
@@ -141,6 +141,27 @@ def test_what_a_time_to_live_removed_is_forgotten_with_its_revisions(wired, writ
     assert writer.services.memory.facts.revisions(tenant, head.fact.id, 99, 10**6) == ([], False)
     FUNCTION.follow(wired, [_record(head)])  # a late duplicate
     assert _found(wired, tenant, "tea") == []
+
+
+def test_a_removed_fact_whose_payload_stays_is_sent_again_until_it_is_gone(
+    wired, writer, tenant, monkeypatch
+):
+    large, other = _write(writer, "x" * 70_000), _write(writer, "tea")
+    blobs = writer.services.memory.blobs
+    assert blobs.stat(large.fact.content_ref) is not None
+    records = [_record(large, name="REMOVE"), _record(other, name="REMOVE")]
+
+    def unavailable(ref):
+        raise StorageUnavailable
+
+    with monkeypatch.context() as struck:
+        struck.setattr(wired.remains, "_discard", unavailable)
+        failed = records[0]["dynamodb"]["SequenceNumber"]
+        assert FUNCTION.follow(wired, records) == {"batchItemFailures": [{"itemIdentifier": failed}]}
+    assert blobs.stat(large.fact.content_ref) is not None
+
+    assert FUNCTION.follow(wired, records) == {"batchItemFailures": []}
+    assert blobs.stat(large.fact.content_ref) is None
 
 
 def test_log_entries_are_indexed_from_their_own_stream(wired, writer, tenant, moto):

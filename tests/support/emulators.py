@@ -11,7 +11,7 @@ from botocore.config import Config
 
 from factbook.ports.clock import Clock
 from factbook.settings import Settings
-from factbook.wiring.clients import SDK, SIGNING
+from factbook.wiring.clients import OF_SERVICE, SDK
 from factbook.wiring.services import Services
 from factbook_local.dataplane.process import CREDENTIALS, DataPlaneProcess
 from support.tables import REGION, make_buckets, make_tables, settings
@@ -26,8 +26,8 @@ class Aws:
 
     def client(self, service: str, config: Config = SDK) -> Any:
         make: Any = boto3.client
-        if service in SIGNING:
-            config = config.merge(SIGNING[service])
+        if service in OF_SERVICE:
+            config = config.merge(OF_SERVICE[service])
         return make(
             service,
             region_name=REGION,

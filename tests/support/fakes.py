@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from factbook.adapters.dynamodb.key_parts import part, shard_of
 from factbook.domain import times
+from factbook.domain.errors import StorageUnavailable
 from factbook.domain.facts.fact import Fact
 from factbook.domain.policy.policies import Policy
 from factbook.ports.access.stores import Token
@@ -146,11 +147,15 @@ def _row(fact: Fact) -> Row:
 
 
 class FakeBlobs:
-    """BlobStore in a dictionary. `pending` holds uploads nobody named yet; `upload` stands for the caller's PUT."""
+    """BlobStore in a dictionary. `pending` holds uploads nobody named yet; `upload` stands for the caller's PUT.
+
+    It keeps one version of each, and removes nothing while `removes` is false.
+    """
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.bodies: dict[str, bytes] = {}
+        self.removes = True
         self.pending: set[str] = set()
 
     def new_ref(self, tenant: str, fact_id: str, name: str) -> str:
@@ -181,6 +186,8 @@ class FakeBlobs:
         return None if body is None else (len(body), hashlib.sha256(body).hexdigest())
 
     def discard(self, ref: str) -> None:
+        if not self.removes:
+            raise StorageUnavailable
         with self.lock:
             self.bodies.pop(ref, None)
 

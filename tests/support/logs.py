@@ -1,6 +1,7 @@
 """A tenant's log on an emulated AWS: appended, marked, checkpointed and exported as the deployed parts do it."""
 
 import importlib.util
+import io
 import json
 import uuid
 from dataclasses import dataclass, field, replace
@@ -9,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from factbook.adapters.dynamodb.key_parts import key
+from factbook.adapters.lambda_invoke import LambdaFunction
+from factbook.adapters.log.lambda_checkpoints import LambdaCheckpoints
 from factbook.domain.strict_json import Json
 from factbook.verify.judges import Verdict, audit, verify_run
 from factbook.verify.notes import VerifierKey, read_key
@@ -61,14 +64,22 @@ CHECKPOINT_APP = checkpoint_app()
 
 
 @dataclass
-class CheckpointFunction:
-    """Answers as the checkpoint function does when it is invoked."""
+class CheckpointLambda:
+    """A Lambda client whose one function is the checkpoint function, in this process."""
 
     logs: LogServices
 
-    def call(self, event: Json) -> Json:
-        answer = CHECKPOINT_APP.checkpoint_now(self.logs, event["tenant"], event["runIds"])
-        return dict(json.loads(json.dumps(answer)))
+    def invoke(self, *, FunctionName: str, Payload: bytes) -> Json:  # noqa: N803 - as the SDK names them
+        event = json.loads(Payload)
+        assert event.pop("factbook") == "checkpoint"
+        answer = CHECKPOINT_APP.checkpoint_now(self.logs, event.pop("tenant"), event.pop("runIds"))
+        assert event == {}
+        return {"StatusCode": 200, "Payload": io.BytesIO(json.dumps(answer).encode())}
+
+
+def checkpoints_of(logs: LogServices) -> LambdaCheckpoints:
+    """Requests for checkpoints that the checkpoint function over these services answers."""
+    return LambdaCheckpoints(LambdaFunction(CheckpointLambda(logs), "checkpoint"))
 
 
 @dataclass
@@ -104,7 +115,7 @@ class House:
         services = Services(self.settings, None, client or self.client)
         logs = LogServices(self.settings, client or self.client)
         services.__dict__["logs"] = logs
-        logs.__dict__["checkpoint_function"] = CheckpointFunction(logs)
+        logs.__dict__["checkpoint_requests"] = checkpoints_of(logs)
         return services
 
     def gateway(self, services: Services, token: str | None = None) -> Gateway:

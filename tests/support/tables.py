@@ -32,8 +32,9 @@ def make_tables(dynamodb: Any) -> None:
 
 
 def make_buckets(s3: Any) -> None:
-    for name, _ in declared().named("AWS::S3::Bucket").values():
+    for name, properties in declared().named("AWS::S3::Bucket").values():
         s3.create_bucket(Bucket=name)
+        s3.put_bucket_versioning(Bucket=name, VersioningConfiguration=properties["VersioningConfiguration"])
 
 
 def settings() -> Settings:

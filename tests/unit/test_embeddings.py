@@ -14,6 +14,7 @@ from factbook.adapters.retrieval.openai_embeddings import (
     EmbeddingSettings,
     OpenAICompatibleEmbedder,
 )
+from factbook.domain.errors import StorageUnavailable, Throttled
 from factbook.ports.retrieval.embeddings import EmbeddingFailure, EmbeddingsUnavailable
 
 KEY = "sk-very-secret"
@@ -185,6 +186,16 @@ def test_a_key_that_names_a_secret_is_fetched():
         OpenAICompatibleEmbedder(settings, secret=lambda arn: f"value-of-{arn[-1]}").embed(["a"])
 
     assert endpoint.requests[0][1]["Authorization"] == "Bearer value-of-k"
+
+
+@pytest.mark.parametrize("error", [StorageUnavailable, Throttled])
+def test_embeddings_are_unavailable_while_their_key_cannot_be_read(error):
+    def secret(arn):
+        raise error
+
+    settings = EmbeddingSettings("http://127.0.0.1:9/v1", "m", "arn:aws:secretsmanager:eu-west-1:1:secret:k")
+    with pytest.raises(EmbeddingsUnavailable, match="key"):
+        OpenAICompatibleEmbedder(settings, secret=secret).embed(["a"])
 
 
 def test_settings_are_read_as_the_operator_gave_them():

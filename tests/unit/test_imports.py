@@ -28,7 +28,7 @@ LAYERS: dict[str, tuple[set[str], set[str]]] = {
     ),
     "wiring": (
         {"domain", "ports", "usecases", "adapters", "api", "settings", "factbook_search"},
-        {"boto3", "botocore", "aws_lambda_powertools"},
+        {"boto3", "botocore"},
     ),
     "verify": (set(), {"cryptography"}),
 }

@@ -29,6 +29,7 @@ from factbook.domain.log.entries import MAX_PAYLOAD_BYTES, LogEntry
 from factbook.domain.scope import Scope
 from factbook.ports.contention import Contended
 from factbook.ports.log.entries import StoredEntry
+from factbook.usecases.log import appending
 from factbook.usecases.log.appending import LogWriter, Request, append_entries
 from factbook.usecases.log.entries import open_entry
 from factbook.usecases.log.sealing import Vault
@@ -95,6 +96,19 @@ def test_a_cold_append_adds_one_read(deployment: Deployment) -> None:
     puts, reads = deployment.store.puts, deployment.store.reads
     append(deployment.process(), says(1))
     assert (deployment.store.puts, deployment.store.reads) == (puts + 1, reads + 1)
+
+
+def test_a_busy_process_forgets_the_tails_it_used_least_and_stays_warm_for_the_others(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(appending, "CACHED_TAILS", 2)
+    log = deployment.process()
+    for run in ("a", "b", "a", "c"):
+        append(log, says(0), run=run)
+    for run, cost in (("a", 0), ("c", 0), ("b", 1)):
+        reads = deployment.store.reads
+        append(log, says(1), run=run)
+        assert deployment.store.reads == reads + cost
 
 
 def test_an_idempotency_key_costs_one_read_and_after_sequence_none(deployment: Deployment) -> None:

@@ -18,6 +18,7 @@ from factbook.domain.log.runs import Leaf, new_salt
 from factbook.domain.log.sealing import KeyName, key_name
 from factbook.domain.scope import Scope
 from factbook.ports.log.entries import StoredEntry
+from factbook.usecases.log import sealing
 from factbook.usecases.log.appending import LogWriter, Request, append_entries
 from factbook.usecases.log.entries import open_entry
 from factbook.usecases.log.sealing import CACHE_SECONDS, Vault
@@ -103,6 +104,48 @@ def test_a_key_is_forgotten_after_a_minute(deployment: Deployment) -> None:
     calls = deployment.wrapper.calls
     deployment.elapsed.seconds += CACHE_SECONDS + 1
     assert deployment.read().payload == "one"
+    assert deployment.wrapper.calls == calls + 1
+
+
+class SlowWrapper(FakeWrapper):
+    """Takes its time over unwrapping."""
+
+    def __init__(self, elapsed: Elapsed) -> None:
+        super().__init__()
+        self._elapsed = elapsed
+
+    def unwrap(self, tenant: str, wrapped: bytes) -> bytes:
+        self._elapsed.seconds += 20.0
+        return super().unwrap(tenant, wrapped)
+
+
+def test_the_minute_counts_from_the_reading_of_a_key_and_not_from_its_unwrapping(
+    deployment: Deployment,
+) -> None:
+    deployment.wrapper = SlowWrapper(deployment.elapsed)
+    deployment.log = deployment.process()
+    deployment.append("words", userId="u")
+    other = deployment.process()
+    assert deployment.read(log=other).payload == "words"
+    deployment.log.vault.destroy(TENANT, KeyName(user="u"), ERASED)
+    deployment.elapsed.seconds += CACHE_SECONDS - 20.0
+    assert deployment.read(log=other).payload_erased_at == ERASED
+
+
+def test_a_process_that_holds_too_many_keys_forgets_the_least_used_and_no_other(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sealing, "CACHED_KEYS", 2)
+    deployment.log = deployment.process()
+    for user in ("a", "b"):
+        deployment.append("words", f"run-{user}", userId=user)
+    deployment.read("run-a")
+    deployment.append("words", "run-c", userId="c")
+    calls = deployment.wrapper.calls
+    for run in ("run-a", "run-c"):
+        assert deployment.read(run).payload == "words"
+    assert deployment.wrapper.calls == calls
+    assert deployment.read("run-b").payload == "words"
     assert deployment.wrapper.calls == calls + 1
 
 

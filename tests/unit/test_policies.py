@@ -7,7 +7,7 @@ from support.search_world import FakePolicies
 
 from factbook.domain.policy.policies import Policy
 from factbook.domain.policy.retention import KeepLimits
-from factbook.domain.remembered import MOST
+from factbook.usecases.caches import MOST_ANSWERS
 from factbook.usecases.policy.policies import TRUST_SECONDS, KnownPolicies
 
 KEPT = Policy(retention=KeepLimits(keep_days=3))
@@ -61,6 +61,6 @@ def test_a_busy_tenants_policy_is_read_once_in_two_seconds(processes: Processes)
 
 def test_what_a_process_knows_is_bounded_and_each_tenant_has_its_own(processes: Processes) -> None:
     processes.store.put_policy("t7", KEPT)
-    for number in range(MOST + 5):
+    for number in range(MOST_ANSWERS + 5):
         assert processes.one.policy(f"t{number}") == (KEPT if number == 7 else Policy())
-    assert len(processes.one._known) == MOST
+    assert len(processes.one._known) == MOST_ANSWERS

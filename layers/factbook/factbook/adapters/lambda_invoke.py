@@ -3,34 +3,24 @@
 import json
 from typing import Any
 
-from botocore.exceptions import ClientError, HTTPClientError
-from botocore.exceptions import ConnectionError as BotoConnectionError
-
-from factbook.domain.errors import StorageUnavailable, Throttled
+from factbook.adapters.aws_errors import aws_errors
+from factbook.domain.errors import StorageUnavailable
 from factbook.domain.strict_json import Json
 
 
 class LambdaFunction:
-    """One function; `client` is a boto3 Lambda client."""
+    """One function; `client` is a boto3 Lambda client that does not send an invocation twice by itself."""
 
     def __init__(self, client: Any, name: str) -> None:
         self._client = client
         self._name = name
 
     def call(self, event: Json) -> Json:
-        """The function's answer. Raises Throttled, StorageUnavailable."""
-        try:
+        """The function's answer. Raises Throttled; StorageUnavailable when it failed or has not answered in time."""
+        with aws_errors("lambda"):
             answer = self._client.invoke(FunctionName=self._name, Payload=json.dumps(event).encode())
-        except ClientError as error:
-            code = error.response.get("Error", {}).get("Code", "")
-            if code == "TooManyRequestsException":
-                raise Throttled from error
-            if code in {"ServiceException", "ResourceNotReadyException"}:
-                raise StorageUnavailable from error
-            raise
-        except (BotoConnectionError, HTTPClientError) as error:
-            raise StorageUnavailable from error
+            payload = answer["Payload"].read()
         if "FunctionError" in answer:
             raise StorageUnavailable
-        result: Json = json.loads(answer["Payload"].read())
+        result: Json = json.loads(payload)
         return result

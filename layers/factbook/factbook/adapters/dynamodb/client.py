@@ -2,30 +2,15 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http import HTTPStatus
 from typing import Any
 
-from botocore.exceptions import ClientError, HTTPClientError
-from botocore.exceptions import (
-    ConnectionError as BotoConnectionError,
-)
+from botocore.exceptions import ClientError
 
-from factbook.domain.errors import StorageUnavailable, Throttled
-from factbook.ports.contention import Contended
+from factbook.adapters.aws_errors import aws_errors, meaning_of_code
 
 Item = dict[str, Any]
 
-_THROTTLES = {
-    "ProvisionedThroughputExceededException",
-    "ThrottlingException",
-    "RequestLimitExceeded",
-    "ThrottlingError",
-    "ProvisionedThroughputExceeded",
-    "LimitExceededException",
-    "SlowDown",  # S3's word for it, with status 503
-}
-_OUTAGES = {"InternalServerError", "InternalFailure", "ServiceUnavailable", "RequestTimeout"}
-_CONTENTION = {"TransactionConflictException", "TransactionConflict", "TransactionInProgressException"}
+SERVICE = "dynamodb"
 
 
 class ConditionFailed(Exception):
@@ -39,45 +24,32 @@ class ConditionFailed(Exception):
 @contextmanager
 def store_errors() -> Iterator[None]:
     """Turn botocore's errors into Throttled, StorageUnavailable, Contended or ConditionFailed; others pass."""
-    try:
-        yield
-    except ClientError as error:
-        raise _translated(error) from error
-    except (BotoConnectionError, HTTPClientError) as error:
-        raise StorageUnavailable from error
+    with aws_errors(SERVICE):
+        try:
+            yield
+        except ClientError as error:
+            decided = _decided(error)
+            if decided is None:
+                raise
+            raise decided from error
 
 
-def _translated(error: ClientError) -> Exception:
+def _decided(error: ClientError) -> Exception | None:
+    """What became of a conditional write; None when the error says something else."""
     code = error.response.get("Error", {}).get("Code", "")
     if code == "ConditionalCheckFailedException":
         return ConditionFailed(from_item(error.response.get("Item", {})))
-    if code == "TransactionCanceledException":
-        return _cancelled(error)
-    status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
-    broken = StorageUnavailable() if status >= HTTPStatus.INTERNAL_SERVER_ERROR else error
-    return _by_code(code) or broken
+    return _cancelled(error) if code == "TransactionCanceledException" else None
 
 
-def _cancelled(error: ClientError) -> Exception:
+def _cancelled(error: ClientError) -> Exception | None:
     reasons = error.response.get("CancellationReasons", [])
     failed = [reason for reason in reasons if reason.get("Code") == "ConditionalCheckFailed"]
     if failed:
         # The head is the last put of every transaction here, so its reason is the one that decides.
         return ConditionFailed(from_item(failed[-1].get("Item", {})))
-    for reason in reasons:
-        known = _by_code(str(reason.get("Code")))
-        if known is not None:
-            return known
-    unknown: Exception = error
-    return unknown
-
-
-def _by_code(code: str) -> Exception | None:
-    if code in _CONTENTION:
-        return Contended()
-    if code in _THROTTLES:
-        return Throttled()
-    return StorageUnavailable() if code in _OUTAGES else None
+    known = (meaning_of_code(SERVICE, str(reason.get("Code"))) for reason in reasons)
+    return next((each for each in known if each is not None), None)
 
 
 def to_item(plain: Item) -> Item:

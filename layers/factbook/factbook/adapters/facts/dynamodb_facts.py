@@ -1,11 +1,10 @@
 """The fact store on DynamoDB. Each method states its calls; docs/architecture.md has the budgets."""
 
-import random
-import time
 from collections.abc import Sequence
 from typing import Any
 
 from factbook.adapters.dynamodb.client import ConditionFailed, Item, from_item, store_errors, to_item
+from factbook.adapters.dynamodb.reads import batch_get, query_items
 from factbook.adapters.facts.dynamodb_items import (
     ADMIN_SHARDS,
     HEAD,
@@ -19,12 +18,9 @@ from factbook.adapters.facts.dynamodb_items import (
     revision_item,
     revision_sort,
 )
-from factbook.domain.errors import Throttled
 from factbook.domain.facts.fact import Fact
 from factbook.ports.contention import Contended
 from factbook.ports.facts.store import Head, Row
-
-BATCH_ATTEMPTS = 6
 
 
 class DynamoFacts:
@@ -43,42 +39,38 @@ class DynamoFacts:
         return read_fact(item) if item else None
 
     def head_with_revision(self, tenant: str, fact_id: str, version: int) -> tuple[Head | None, Fact | None]:
-        keys = [_key(tenant, fact_id, HEAD), _key(tenant, fact_id, revision_sort(version))]
-        found = {item["sk"]: item for item in self._batch_get(keys)}
-        head, revision = found.get(HEAD), found.get(revision_sort(version))
+        where, closed = fact_key(tenant, fact_id), revision_sort(version)
+        items = batch_get(self._client, self._table, [(where, HEAD), (where, closed)])
+        found = {item["sk"]: item for item in items}
+        head, revision = found.get(HEAD), found.get(closed)
         return (read_head(head) if head else None), (read_fact(revision) if revision else None)
 
     def heads(self, tenant: str, fact_ids: Sequence[str]) -> dict[str, Head]:
-        items = self._batch_get([_key(tenant, fact_id, HEAD) for fact_id in fact_ids])
-        heads = [read_head(item) for item in items]
+        keys = [(fact_key(tenant, fact_id), HEAD) for fact_id in fact_ids]
+        heads = [read_head(item) for item in batch_get(self._client, self._table, keys)]
         return {head.fact.id: head for head in heads}
 
     def revisions(self, tenant: str, fact_id: str, below: int, budget: int) -> tuple[list[Fact], bool]:
+        if below <= 1:
+            return [], False
+        span = {
+            ":pk": fact_key(tenant, fact_id),
+            ":first": revision_sort(1),
+            ":last": revision_sort(below - 1),
+        }
         found: list[Fact] = []
-        start: Item | None = None
-        while below > 1:
-            page = self._query(
-                KeyConditionExpression="pk = :pk AND sk BETWEEN :first AND :last",
-                ExpressionAttributeValues=to_item(
-                    {
-                        ":pk": fact_key(tenant, fact_id),
-                        ":first": revision_sort(1),
-                        ":last": revision_sort(below - 1),
-                    }
-                ),
-                ScanIndexForward=False,
-                ConsistentRead=True,
-                **({"ExclusiveStartKey": start} if start else {}),
-            )
-            for item in page["Items"]:
-                fact = read_fact(from_item(item))
-                budget -= fact.inline_bytes
-                if budget < 0 and found:
-                    return found, True
-                found.append(fact)
-            start = page.get("LastEvaluatedKey")
-            if start is None:
-                break
+        for item in query_items(
+            self._client,
+            self._table,
+            "pk = :pk AND sk BETWEEN :first AND :last",
+            span,
+            ScanIndexForward=False,
+        ):
+            fact = read_fact(item)
+            budget -= fact.inline_bytes
+            if budget < 0 and found:
+                return found, True
+            found.append(fact)
         return found, False
 
     def create(self, head: Head) -> Head | None:
@@ -116,16 +108,18 @@ class DynamoFacts:
         self, tenant: str, container: str | None, shard: int, before: str, limit: int, *, closed: bool = False
     ) -> tuple[list[Row], bool]:
         attribute, index = ("a", "admin") if container is None else ("l", "listing")
-        page = self._query(
-            IndexName=index,
-            KeyConditionExpression="#p = :p AND o < :before",
-            ExpressionAttributeNames={"#p": attribute},
-            ExpressionAttributeValues=to_item(
-                {":p": listing_partition(tenant, container, shard, closed=closed), ":before": before}
-            ),
-            ScanIndexForward=False,
-            Limit=limit,
-        )
+        with store_errors():
+            page = self._client.query(
+                TableName=self._table,
+                IndexName=index,
+                KeyConditionExpression="#p = :p AND o < :before",
+                ExpressionAttributeNames={"#p": attribute},
+                ExpressionAttributeValues=to_item(
+                    {":p": listing_partition(tenant, container, shard, closed=closed), ":before": before}
+                ),
+                ScanIndexForward=False,
+                Limit=limit,
+            )
         return [read_row(from_item(item)) for item in page["Items"]], "LastEvaluatedKey" in page
 
     def _get(self, tenant: str, fact_id: str, sort: str) -> Item | None:
@@ -134,10 +128,6 @@ class DynamoFacts:
                 TableName=self._table, Key=_key(tenant, fact_id, sort), ConsistentRead=True
             )
         return from_item(answer["Item"]) if "Item" in answer else None
-
-    def _query(self, **query: Any) -> Any:
-        with store_errors():
-            return self._client.query(TableName=self._table, **query)
 
     def _put(self, head: Head, condition: str, values: Item) -> Head | None:
         try:
@@ -158,22 +148,6 @@ class DynamoFacts:
         if there is None:  # removed meanwhile: the caller reads again and finds nothing
             raise Contended
         return there
-
-    def _batch_get(self, keys: list[Item]) -> list[Item]:
-        found: list[Item] = []
-        pending = {self._table: {"Keys": keys, "ConsistentRead": True}} if keys else {}
-        for attempt in range(BATCH_ATTEMPTS):
-            if not pending:
-                return found
-            if attempt:
-                time.sleep(random.uniform(0, 0.02 * 2**attempt))  # noqa: S311 - jitter, not a secret
-            with store_errors():
-                answer = self._client.batch_get_item(RequestItems=pending)
-            found += [from_item(item) for item in answer["Responses"].get(self._table, [])]
-            pending = answer.get("UnprocessedKeys") or {}
-        if pending:
-            raise Throttled
-        return found
 
 
 def _key(tenant: str, fact_id: str, sort: str) -> Item:

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from factbook.adapters.dynamodb.client import Item, from_item, store_errors, to_item
+from factbook.adapters.dynamodb.reads import query_items
 from factbook.adapters.facts.dynamodb_items import ADMIN_SHARDS, fact_key, listing_partition, read_fact
 from factbook.domain.facts.fact import Fact
 from factbook.ports.facts.store import FactStore, Head
@@ -74,7 +75,7 @@ class DynamoRemains:
         self._discard = discard
 
     def remove(self, last: Fact) -> None:
-        for item in self._revisions(last):
+        for item in self._revisions(last):  # all of them read before the first is removed
             revision = read_fact(item)
             if revision.created_at != last.created_at:
                 continue
@@ -87,16 +88,5 @@ class DynamoRemains:
             self._discard(last.content_ref)
 
     def _revisions(self, last: Fact) -> list[Item]:
-        found: list[Item] = []
-        request: dict[str, Any] = {
-            "TableName": self._table,
-            "KeyConditionExpression": "pk = :pk AND begins_with(sk, :v)",
-            "ExpressionAttributeValues": to_item({":pk": fact_key(last.scope.tenant_id, last.id), ":v": "v"}),
-        }
-        while True:
-            with store_errors():
-                page = self._client.query(**request)
-            found += map(from_item, page["Items"])
-            if "LastEvaluatedKey" not in page:
-                return found
-            request["ExclusiveStartKey"] = page["LastEvaluatedKey"]
+        values = {":pk": fact_key(last.scope.tenant_id, last.id), ":v": "v"}
+        return list(query_items(self._client, self._table, "pk = :pk AND begins_with(sk, :v)", values))

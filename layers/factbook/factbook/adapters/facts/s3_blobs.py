@@ -2,13 +2,9 @@
 
 import base64
 import hashlib
-from contextlib import suppress
-from http import HTTPStatus
 from typing import Any
 
-from botocore.exceptions import BotoCoreError, ClientError
-
-from factbook.adapters.dynamodb.client import store_errors
+from factbook.adapters.aws_errors import NothingThere, any_failure_is_unavailable, aws_errors
 from factbook.adapters.dynamodb.key_parts import part
 
 DOWNLOAD_SECONDS = 300
@@ -28,7 +24,7 @@ class S3Blobs:
 
     def put(self, ref: str, body: bytes) -> None:
         bucket, name = _located(ref)
-        with store_errors():
+        with aws_errors("s3"):
             self._client.put_object(
                 Bucket=bucket,
                 Key=name,
@@ -55,7 +51,7 @@ class S3Blobs:
 
     def claim(self, ref: str) -> None:
         bucket, name = _located(ref)
-        with store_errors():
+        with aws_errors("s3"):
             self._client.delete_object_tagging(Bucket=bucket, Key=name)
 
     def upload_headers(self, size: int, sha256: str) -> dict[str, str]:
@@ -68,19 +64,25 @@ class S3Blobs:
     def stat(self, ref: str) -> tuple[int, str] | None:
         bucket, name = _located(ref)
         try:
-            with store_errors():
+            with aws_errors("s3"):
                 found = self._client.head_object(Bucket=bucket, Key=name, ChecksumMode="ENABLED")
-        except ClientError as error:
-            if error.response["ResponseMetadata"]["HTTPStatusCode"] == HTTPStatus.NOT_FOUND:
-                return None
-            raise
+        except NothingThere:
+            return None
         return found["ContentLength"], base64.b64decode(found["ChecksumSHA256"]).hex()
 
     def discard(self, ref: str) -> None:
         bucket, name = _located(ref)
-        # An object that stays costs a few cents and is reachable by nobody; the answer must not fail for it.
-        with suppress(ClientError, BotoCoreError):
-            self._client.delete_object(Bucket=bucket, Key=name)
+        with any_failure_is_unavailable():
+            pages = self._client.get_paginator("list_object_versions").paginate(Bucket=bucket, Prefix=name)
+            # All of them read before the first is removed; longer names begin with this one too.
+            there = [
+                version["VersionId"]
+                for page in pages
+                for version in (*page.get("Versions", ()), *page.get("DeleteMarkers", ()))
+                if version["Key"] == name
+            ]
+            for version in there:
+                self._client.delete_object(Bucket=bucket, Key=name, VersionId=version)
 
     def download_url(self, ref: str) -> str:
         bucket, name = _located(ref)

@@ -2,9 +2,7 @@
 
 from typing import Any
 
-from botocore.exceptions import ClientError
-
-from factbook.adapters.dynamodb.client import store_errors
+from factbook.adapters.aws_errors import NothingThere, aws_errors
 
 
 class S3BlobReader:
@@ -16,10 +14,8 @@ class S3BlobReader:
     def read(self, ref: str) -> bytes | None:
         bucket, _, name = ref.removeprefix("blob://s3/").partition("/")
         try:
-            with store_errors():
+            with aws_errors("s3"):
                 body: bytes = self._client.get_object(Bucket=bucket, Key=name)["Body"].read()
-        except ClientError as error:
-            if error.response.get("Error", {}).get("Code") == "NoSuchKey":
-                return None
-            raise
+        except NothingThere:
+            return None
         return body

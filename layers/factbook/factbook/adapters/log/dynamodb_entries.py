@@ -1,20 +1,17 @@
 """Messages of the log as the search index needs them: the table's stream, walks of all of them, reads of several."""
 
 import json
-import random
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from factbook.adapters.dynamodb.client import Item, from_item, store_errors, to_item
 from factbook.adapters.dynamodb.key_parts import key
-from factbook.domain.errors import BadInput, Throttled
+from factbook.adapters.dynamodb.reads import batch_get
+from factbook.domain.errors import BadInput
 from factbook.domain.strict_json import parse_json
 from factbook.ports.log.entries import StoredEntry
 from factbook.ports.log.walks import EntryPage
-
-BATCH_ATTEMPTS = 6
 
 
 @dataclass(frozen=True)
@@ -50,21 +47,8 @@ class DynamoMessages:
         self._table = table
 
     def several(self, tenant: str, places: Sequence[tuple[str, int]]) -> list[StoredEntry]:
-        keys = [to_item({"pk": key(tenant, run), "sk": sequence}) for run, sequence in places]
-        found: list[StoredEntry] = []
-        pending: dict[str, Any] = {self._table: {"Keys": keys, "ConsistentRead": True}} if keys else {}
-        for attempt in range(BATCH_ATTEMPTS):
-            if not pending:
-                return found
-            if attempt:
-                time.sleep(random.uniform(0, 0.02 * 2**attempt))  # noqa: S311 - jitter, not a secret
-            with store_errors():
-                answer = self._client.batch_get_item(RequestItems=pending)
-            found += [_entry(from_item(item)) for item in answer["Responses"].get(self._table, [])]
-            pending = answer.get("UnprocessedKeys") or {}
-        if pending:
-            raise Throttled
-        return found
+        keys = [(key(tenant, run), sequence) for run, sequence in places]
+        return [_entry(item) for item in batch_get(self._client, self._table, keys)]
 
     def walk(self, after: str | None, limit: int) -> EntryPage:
         resume = {"ExclusiveStartKey": to_item(json.loads(after))} if after else {}

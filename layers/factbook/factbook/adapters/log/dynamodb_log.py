@@ -5,6 +5,7 @@ from typing import Any
 
 from factbook.adapters.dynamodb.client import ConditionFailed, Item, from_item, store_errors, to_item
 from factbook.adapters.dynamodb.key_parts import key
+from factbook.adapters.dynamodb.reads import query_items
 from factbook.ports.contention import Contended
 from factbook.ports.log.entries import StoredEntry
 
@@ -85,21 +86,14 @@ class DynamoLog:
         return found, "LastEvaluatedKey" in page
 
     def _run(self, tenant: str, run_id: str, since: int, limit: int, *, forward: bool) -> Iterator[Item]:
-        request: dict[str, Any] = {
-            "TableName": self._table,
-            "KeyConditionExpression": "pk = :pk AND sk >= :since",
-            "ExpressionAttributeValues": to_item({":pk": key(tenant, run_id), ":since": since}),
-            "ScanIndexForward": forward,
-            "ConsistentRead": True,
-            "Limit": limit,
-        }
-        while True:
-            with store_errors():
-                page = self._client.query(**request)
-            yield from map(from_item, page["Items"])
-            if "LastEvaluatedKey" not in page:
-                return
-            request["ExclusiveStartKey"] = page["LastEvaluatedKey"]
+        return query_items(
+            self._client,
+            self._table,
+            "pk = :pk AND sk >= :since",
+            {":pk": key(tenant, run_id), ":since": since},
+            ScanIndexForward=forward,
+            Limit=limit,
+        )
 
 
 def _answered_bytes(text: str) -> int:

@@ -8,6 +8,7 @@ from typing import Any
 
 from factbook.adapters.dynamodb.client import ConditionFailed, Item, from_item, store_errors, to_item
 from factbook.adapters.dynamodb.key_parts import key, part, shard_of
+from factbook.adapters.dynamodb.reads import query_items
 from factbook.domain.log.sealing import KeyName
 from factbook.domain.strict_json import dump_json, parse_json
 from factbook.ports.log.sealing import SealedKey
@@ -70,20 +71,7 @@ class DynamoKeys:
             return  # destroyed before, or never there
 
     def _query(self, condition: str, values: Item, **options: Any) -> Iterator[Item]:
-        request = {
-            "TableName": self._table,
-            "KeyConditionExpression": condition,
-            "ExpressionAttributeValues": to_item(values),
-            "ConsistentRead": True,
-            **options,
-        }
-        while True:
-            with store_errors():
-                page = self._client.query(**request)
-            yield from map(from_item, page["Items"])
-            if "LastEvaluatedKey" not in page:
-                return
-            request["ExclusiveStartKey"] = page["LastEvaluatedKey"]
+        return query_items(self._client, self._table, condition, values, **options)
 
 
 def _shard(tenant: str, shard: int) -> str:

@@ -15,6 +15,7 @@ from typing import Any
 
 from factbook.adapters.dynamodb.client import ConditionFailed, Item, from_item, store_errors, to_item
 from factbook.adapters.dynamodb.key_parts import key, part, shard_of
+from factbook.adapters.dynamodb.reads import query_items
 from factbook.domain.log.merkle import Edge
 from factbook.domain.log.runs import Leaf
 from factbook.domain.strict_json import dump_json, parse_json
@@ -182,20 +183,7 @@ class DynamoTree:
         ):
             if value is not None:
                 condition, values[":sk"] = condition + text, value
-        request = {
-            "TableName": self._table,
-            "KeyConditionExpression": condition,
-            "ExpressionAttributeValues": to_item(values),
-            "ConsistentRead": True,
-            **options,
-        }
-        while True:
-            with store_errors():
-                page = self._client.query(**request)
-            yield from map(from_item, page["Items"])
-            if "LastEvaluatedKey" not in page:
-                return
-            request["ExclusiveStartKey"] = page["LastEvaluatedKey"]
+        return query_items(self._client, self._table, condition, values, **options)
 
 
 def _edge_key(tenant: str) -> Item:

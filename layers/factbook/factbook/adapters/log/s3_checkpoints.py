@@ -3,21 +3,20 @@
 Keys count down, `<tenant>/<10^12 - size>-<size>`, so the first object listed under a tenant is its newest note.
 """
 
+import time
 from typing import Any
 from urllib.parse import quote
 
-from botocore.exceptions import ClientError, HTTPClientError
-from botocore.exceptions import ConnectionError as BotoConnectionError
-
+from factbook.adapters.aws_errors import AlreadyThere, aws_errors
 from factbook.adapters.dynamodb.key_parts import part
-from factbook.domain.errors import StorageUnavailable, Throttled
+from factbook.domain.backoff import full_jitter
+from factbook.domain.errors import Throttled
+from factbook.ports.contention import Contended
 from factbook.ports.log.checkpoints import NoteConflict
 
 _TOP = 10**12
-_TAKEN = {"PreconditionFailed", "412"}
-_BUSY = {"ConditionalRequestConflict", "409"}
-_THROTTLES = {"SlowDown", "503"}
 ATTEMPTS = 5
+PAUSE_SECONDS = 0.05
 
 
 class S3Checkpoints:
@@ -28,51 +27,40 @@ class S3Checkpoints:
         self._bucket = bucket
 
     def newest(self, tenant: str) -> str | None:
-        page = self._call("list_objects_v2", Bucket=self._bucket, Prefix=_folder(tenant), MaxKeys=1)
+        with aws_errors("s3"):
+            page = self._client.list_objects_v2(Bucket=self._bucket, Prefix=_folder(tenant), MaxKeys=1)
         found = page.get("Contents", [])
         return self._read(found[0]["Key"]) if found else None
 
     def publish(self, tenant: str, size: int, note: str) -> None:
         key = f"{_folder(tenant)}{_TOP - size:012d}-{size}"
-        for _ in range(ATTEMPTS):
+        for attempt in range(ATTEMPTS):
+            time.sleep(full_jitter(attempt, PAUSE_SECONDS))
             try:
-                self._call(
-                    "put_object",
-                    Bucket=self._bucket,
-                    Key=key,
-                    Body=note.encode(),
-                    ContentType="text/plain; charset=utf-8",
-                    IfNoneMatch="*",
-                    ChecksumAlgorithm="SHA256",
-                )
-                return
-            except ClientError as error:
-                code = error.response.get("Error", {}).get("Code", "")
-                if code in _BUSY:  # another write of this very key is under way
-                    continue
-                if code not in _TAKEN:
-                    raise
-            if self._read(key) != note:
-                raise NoteConflict
+                self._put(key, note)
+            except Contended:  # another write of this very key is under way
+                continue
+            except AlreadyThere:
+                if self._read(key) != note:
+                    raise NoteConflict from None
             return
         raise Throttled
 
-    def _read(self, key: str) -> str:
-        body: bytes = self._call("get_object", Bucket=self._bucket, Key=key)["Body"].read()
-        return body.decode()
+    def _put(self, key: str, note: str) -> None:
+        with aws_errors("s3"):
+            self._client.put_object(
+                Bucket=self._bucket,
+                Key=key,
+                Body=note.encode(),
+                ContentType="text/plain; charset=utf-8",
+                IfNoneMatch="*",
+                ChecksumAlgorithm="SHA256",
+            )
 
-    def _call(self, operation: str, **arguments: Any) -> Any:
-        try:
-            return getattr(self._client, operation)(**arguments)
-        except ClientError as error:
-            code = error.response.get("Error", {}).get("Code", "")
-            if code in _THROTTLES:
-                raise Throttled from error
-            if code in {"InternalError", "500"}:
-                raise StorageUnavailable from error
-            raise
-        except (BotoConnectionError, HTTPClientError) as error:
-            raise StorageUnavailable from error
+    def _read(self, key: str) -> str:
+        with aws_errors("s3"):
+            body: bytes = self._client.get_object(Bucket=self._bucket, Key=key)["Body"].read()
+        return body.decode()
 
 
 def _folder(tenant: str) -> str:

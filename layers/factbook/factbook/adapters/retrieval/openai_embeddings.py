@@ -9,6 +9,7 @@ from typing import Any
 import urllib3
 from urllib3.util import Retry, Timeout, parse_url
 
+from factbook.domain.errors import StorageUnavailable, Throttled
 from factbook.ports.retrieval.embeddings import EmbeddingFailure, EmbeddingsUnavailable, Vector
 
 MAX_TEXTS = 64
@@ -130,7 +131,10 @@ class OpenAICompatibleEmbedder:
         if key is None:
             return {}
         if self._secret is not None and key.startswith("arn:"):
-            key = self._secret(key)
+            try:
+                key = self._secret(key)
+            except (Throttled, StorageUnavailable) as error:
+                raise EmbeddingsUnavailable("its key could not be read") from error
         return {"Authorization": f"Bearer {key}"}
 
 

@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from factbook.adapters.dynamodb.client import store_errors
+from factbook.adapters.aws_errors import aws_errors
 
 
 class SqsDeadLetters:
@@ -14,7 +14,7 @@ class SqsDeadLetters:
         self._queue_url = queue_url
 
     def send(self, key: str, reason: str) -> None:
-        with store_errors():
+        with aws_errors("sqs"):
             self._client.send_message(
                 QueueUrl=self._queue_url, MessageBody=json.dumps({"key": key, "reason": reason})
             )

@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping
 
 from factbook.domain.access.principals import Principal
 from factbook.domain.errors import AuthExpired, AuthMissing, AuthRevoked
-from factbook.domain.remembered import Remembered
-from factbook.ports.access.stores import Token, TokenStore
+from factbook.ports.access.stores import TokenStore
 from factbook.ports.clock import Clock
+from factbook.usecases.caches import TrustedAnswers
 
 TRUST_SECONDS = 30.0
 _TOKEN = re.compile(r"fb_([A-Za-z0-9-]{8,64})_([A-Za-z0-9_-]{43})", re.ASCII)
@@ -39,7 +39,7 @@ class Authenticator:
     def __init__(
         self, tokens: TokenStore, clock: Clock, monotonic: Callable[[], float] = time.monotonic
     ) -> None:
-        self._token: Remembered[Token | None] = Remembered(tokens.token, TRUST_SECONDS, monotonic)
+        self._token = TrustedAnswers(tokens.token, TRUST_SECONDS, monotonic)
         self._clock = clock
 
     def authenticate(self, headers: Mapping[str, str]) -> Principal:

@@ -23,12 +23,12 @@ from factbook.api.pages import page_json
 from factbook.api.requests import read_path_id
 from factbook.domain import errors as e
 from factbook.domain.access.rules import require_admin
-from factbook.domain.errors import NotFound
 from factbook.domain.log.entries import LogEntry
 from factbook.domain.strict_json import Json
 from factbook.usecases.log import appending as log
 from factbook.usecases.log import proofs as log_proofs
 from factbook.usecases.log import reading as log_reading
+from factbook.usecases.log.checkpoint_requests import request_checkpoint
 
 APPENDS = (
     e.NotFound,
@@ -40,7 +40,6 @@ APPENDS = (
 )
 READS = (e.NotFound, e.LogChanged)
 LEAVES_AT_ONCE = 1000
-REFUSED = "The stored tree contradicts a published checkpoint. An operator must look at the log of the checkpoint function."
 
 
 def add_writes(app: App) -> None:
@@ -137,14 +136,8 @@ def append_entries(call: Call) -> Answer:
 
 def make_checkpoint(call: Call) -> Answer:
     body = call.body(MakeCheckpoint)
-    require_admin(call.principal)
-    event: Json = {"factbook": "checkpoint", "tenant": call.principal.tenant, "runIds": body.run_ids}
-    made = call.services.logs.checkpoint_function.call(event)
-    if "refused" in made:
-        raise e.LogChanged(REFUSED)
-    if "note" not in made:
-        raise NotFound("There is no entry to checkpoint yet. Append one first.")
-    return Answer(201, made)
+    made = request_checkpoint(call.services.logs.checkpoint_requests, call.principal, body.run_ids)
+    return Answer(201, log_proofs.note_json(made))
 
 
 def read_run(call: Call) -> Answer:

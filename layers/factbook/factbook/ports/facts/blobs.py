@@ -29,7 +29,10 @@ class BlobStore(Protocol):
         ...
 
     def discard(self, ref: str) -> None:
-        """Remove a payload that no fact came to name; best effort."""
+        """Remove a payload, every version of it that the store has kept. Nothing there is no harm, nor is a repetition.
+
+        Raises StorageUnavailable when some of it may be left, whatever the reason.
+        """
         ...
 
     def download_url(self, ref: str) -> str:

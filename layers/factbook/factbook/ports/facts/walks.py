@@ -12,7 +12,10 @@ class Remains(Protocol):
     """What is left of a fact whose head the table's time to live removed."""
 
     def remove(self, last: Fact) -> None:
-        """Removes that life's revisions and payloads; another life of the same id keeps its own. Safe to repeat."""
+        """Removes that life's revisions and payloads; another life of the same id keeps its own. Safe to repeat.
+
+        Raises StorageUnavailable, Throttled when some may be left: repeat it.
+        """
         ...
 
 

@@ -90,6 +90,21 @@ class CheckpointStore(Protocol):
         ...
 
 
+class CheckpointRefused(Exception):
+    """Signing would contradict what is published: the tables were set back or edited. An operator must look."""
+
+
+class CheckpointRequests(Protocol):
+    """Asks whoever makes checkpoints for one."""
+
+    def make(self, tenant: str, run_ids: Sequence[str]) -> PublishedNote | None:
+        """A checkpoint of the tenant now, with these runs and all that is marked as grown; the note then published last.
+
+        None: the tenant has no entry yet. Raises CheckpointRefused, Throttled, StorageUnavailable.
+        """
+        ...
+
+
 class Signer(Protocol):
     @property
     def key(self) -> NoteKey: ...

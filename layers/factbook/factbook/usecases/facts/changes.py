@@ -4,18 +4,20 @@ A write that finds another record in its place looks for its own mark there firs
 twin is answered as the first time. Checks run in the order not found, permission, hold, version.
 """
 
-import random
 import time
 from collections.abc import Callable
+from contextlib import suppress
 
 from factbook.domain.access.principals import Principal
 from factbook.domain.access.rules import require_write
+from factbook.domain.backoff import full_jitter
 from factbook.domain.errors import (
     BadInput,
     Conflict,
     FactNotFound,
     IdempotencyMismatch,
     PermissionDenied,
+    StorageUnavailable,
     Throttled,
     ValidationFailed,
 )
@@ -39,6 +41,7 @@ from factbook.usecases.facts.payloads import Content, fact_of, store_payload
 from factbook.usecases.facts.ports import FactPorts
 
 ATTEMPTS = 8
+PAUSE_SECONDS = 0.01
 
 Transition = Callable[[Fact, str], tuple[Fact, Fact]]
 
@@ -224,7 +227,9 @@ def _discard_unused(ports: FactPorts, content: Content, stored: Payload, answer:
     if stored.content_ref is None or content.ref is not None:
         return
     if answer is None or answer.content_ref != stored.content_ref:
-        ports.blobs.discard(stored.content_ref)
+        # What stays costs a few cents and nobody can reach it: the answer must not fail for it.
+        with suppress(StorageUnavailable):
+            ports.blobs.discard(stored.content_ref)
 
 
 def _keep(ports: FactPorts, head: Fact) -> KeepLimits | None:
@@ -236,5 +241,4 @@ def _mark(operation: Operation, version: int) -> Mark:
 
 
 def _pause(attempt: int) -> None:
-    if attempt:
-        time.sleep(random.uniform(0, 0.01 * 2**attempt))  # noqa: S311 - jitter, not a secret
+    time.sleep(full_jitter(attempt, PAUSE_SECONDS))

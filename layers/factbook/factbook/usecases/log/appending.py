@@ -40,6 +40,7 @@ from factbook.domain.strict_json import parse_json
 from factbook.ports.contention import Contended
 from factbook.ports.log.clock import LogClock
 from factbook.ports.log.entries import LogStore, StoredEntry
+from factbook.usecases.caches import RecentValues
 from factbook.usecases.log.entries import answer_of, bound_to, log_id_of, open_entry, tail_of
 from factbook.usecases.log.sealing import Vault
 
@@ -80,12 +81,10 @@ class LogWriter:
     clock: LogClock
     pause: Callable[[float], None] = time.sleep
     elapsed: Callable[[], float] = time.monotonic
-    tails: dict[tuple[str, str], Tail] = field(default_factory=dict)
+    tails: RecentValues[tuple[str, str], Tail] = field(default_factory=lambda: RecentValues(CACHED_TAILS))
 
     def remember(self, tenant: str, run_id: str, tail: Tail) -> None:
-        if len(self.tails) >= CACHED_TAILS:
-            self.tails.clear()
-        self.tails[tenant, run_id] = tail
+        self.tails.put((tenant, run_id), tail)
 
 
 def append_entries(

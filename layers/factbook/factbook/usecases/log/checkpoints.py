@@ -17,7 +17,15 @@ from factbook.domain.errors import FactbookError
 from factbook.domain.log.merkle import Edge, consistency_proof, leaf_hash
 from factbook.domain.log.notes import checkpoint_text, origin_of
 from factbook.domain.log.runs import Leaf, new_salt
-from factbook.ports.log.checkpoints import CheckpointStore, DirtyRun, Growth, PublishedNote, Signer, TreeStore
+from factbook.ports.log.checkpoints import (
+    CheckpointRefused,
+    CheckpointStore,
+    DirtyRun,
+    Growth,
+    PublishedNote,
+    Signer,
+    TreeStore,
+)
 from factbook.ports.log.clock import LogClock
 from factbook.ports.log.entries import LogStore
 from factbook.usecases.log.stored_tree import stored_nodes
@@ -29,10 +37,6 @@ LEAVES_AT_ONCE = 40
 """Two items each, an edge and a few nodes: within the 100 items of a transaction."""
 
 ATTEMPTS = 8
-
-
-class CheckpointRefused(Exception):
-    """Signing would contradict what is published: the tables were set back or edited. An operator must look."""
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from factbook.domain.log.sealing import Envelope, KeyName, key_name, padded, rea
 from factbook.domain.scope import Scope
 from factbook.domain.strict_json import dump_json
 from factbook.ports.log.sealing import Cipher, Forged, KeyStore, KeyWrapper, SealedKey
+from factbook.usecases.caches import RecentValues
 
 CACHE_SECONDS = 60.0
 CACHED_KEYS = 4096
@@ -26,7 +27,10 @@ class Opened:
 
 @dataclass(frozen=True)
 class _Held:
-    """A key in memory until an instant of the monotonic clock; `plain` is empty for a tombstone."""
+    """A key in memory until an instant of the monotonic clock: a minute after its reading began.
+
+    `plain` is empty for a tombstone.
+    """
 
     key: SealedKey
     plain: bytes
@@ -47,8 +51,10 @@ class Vault:
         self._wrapper = wrapper
         self._cipher = cipher
         self._elapsed = elapsed
-        self._cache: dict[tuple[str, KeyName, int], _Held] = {}
-        self._newest: dict[tuple[str, KeyName], _Held] = {}
+        self._generations: RecentValues[tuple[str, KeyName, int], _Held] = RecentValues(
+            CACHED_KEYS, _until, elapsed
+        )
+        self._newest: RecentValues[tuple[str, KeyName], _Held] = RecentValues(CACHED_KEYS, _until, elapsed)
 
     def seal(self, tenant: str, scope: Scope, bound: str, text: str) -> dict[str, Any] | None:
         """The envelope to chain instead of a payload; None when the scope is not sealed. `bound` names its place."""
@@ -83,64 +89,62 @@ class Vault:
             if key.name.covered_by(selector) and key.destroyed_at is None:
                 self._keys.destroy(key, at)
                 destroyed += 1
-        self._cache = {
-            found: held for found, held in self._cache.items() if not found[1].covered_by(selector)
-        }
-        self._newest = {
-            found: held for found, held in self._newest.items() if not found[1].covered_by(selector)
-        }
+        self._generations.drop(lambda found: found[1].covered_by(selector))
+        self._newest.drop(lambda found: found[1].covered_by(selector))
         return destroyed
 
     def _sealing_key(self, tenant: str, name: KeyName) -> _Held:
         held = self._newest.get((tenant, name))
-        if held is not None and held.until > self._elapsed():
+        if held is not None:
             return held
+        until = self._elapsed() + CACHE_SECONDS
         key = self._keys.newest(tenant, name)
         held = (
-            self._hold(key)
+            self._hold(key, until)
             if key is not None and key.destroyed_at is None
-            else self._next_generation(tenant, name, key)
+            else self._next_generation(tenant, name, key, until)
         )
-        self._newest[(tenant, name)] = held
+        self._newest.put((tenant, name), held)
         return held
 
-    def _next_generation(self, tenant: str, name: KeyName, before: SealedKey | None) -> _Held:
+    def _next_generation(self, tenant: str, name: KeyName, before: SealedKey | None, until: float) -> _Held:
         plain, wrapped = self._wrapper.new_key(tenant)
         while True:
             fresh = SealedKey(tenant, name, 1 if before is None else before.generation + 1, wrapped)
             there = self._keys.create(fresh)
             if there is None:
-                return self._remember(fresh, plain)
+                return self._keep(_Held(fresh, plain, until))
             if there.destroyed_at is None:  # a parallel twin was first
-                return self._hold(there)
+                return self._hold(there, until)
             before = there
 
     def _opening_key(self, tenant: str, name: KeyName, generation: Any) -> _Held:
         if not isinstance(generation, int) or isinstance(generation, bool):
             raise Forged
-        held = self._cache.get((tenant, name, generation))
-        if held is not None and held.until > self._elapsed():
+        held = self._generations.get((tenant, name, generation))
+        if held is not None:
             return held
+        until = self._elapsed() + CACHE_SECONDS
         key = self._keys.generation(tenant, name, generation)
         if key is None:
             raise Forged
-        return self._hold(key)
+        return self._hold(key, until)
 
-    def _hold(self, key: SealedKey) -> _Held:
-        held = self._cache.get((key.tenant, key.name, key.generation))
-        if held is not None and held.key == key and held.until > self._elapsed():
+    def _hold(self, key: SealedKey, until: float) -> _Held:
+        held = self._generations.get((key.tenant, key.name, key.generation))
+        if held is not None and held.key == key:
             return held
-        return self._remember(
-            key, b"" if key.wrapped is None else self._wrapper.unwrap(key.tenant, key.wrapped)
-        )
+        plain = b"" if key.wrapped is None else self._wrapper.unwrap(key.tenant, key.wrapped)
+        return self._keep(_Held(key, plain, until))
 
-    def _remember(self, key: SealedKey, plain: bytes) -> _Held:
-        if len(self._cache) >= CACHED_KEYS:
-            self._cache.clear()
-            self._newest.clear()
-        held = _Held(key, plain, self._elapsed() + CACHE_SECONDS)
-        self._cache[(key.tenant, key.name, key.generation)] = held
+    def _keep(self, held: _Held) -> _Held:
+        key = held.key
+        self._generations.put((key.tenant, key.name, key.generation), held)
         return held
+
+
+def _until(held: _Held) -> float:
+    return held.until
 
 
 def _encode(raw: bytes) -> str:

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from factbook.domain.access.principals import Principal
 from factbook.domain.access.rules import require_admin
 from factbook.domain.policy.policies import Policy
-from factbook.domain.remembered import Remembered
 from factbook.ports.policy.store import PolicyStore
+from factbook.usecases.caches import TrustedAnswers
 
 TRUST_SECONDS = 2.0
 
@@ -21,7 +21,7 @@ class KnownPolicies:
 
     def __init__(self, store: PolicyStore, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._store = store
-        self._known: Remembered[Policy] = Remembered(store.policy, TRUST_SECONDS, monotonic)
+        self._known = TrustedAnswers(store.policy, TRUST_SECONDS, monotonic)
 
     def policy(self, tenant: str) -> Policy:
         return self._known(tenant)

@@ -1,28 +1,25 @@
 """Which vectors the search index holds now, asked of the index seldom: it changes when an operator changes the model."""
 
-import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 from factbook.ports.retrieval.embeddings import Embedder, EmbeddingFailure, Vector
 from factbook.ports.retrieval.index import EmbeddingSpace, IndexInfo, SearchIndex
+from factbook.usecases.caches import TrustedAnswers
 
 TRUSTED_SECONDS = 5.0
 
 
-@dataclass
 class Spaces:
     """The indexes there are, remembered for a few seconds, and the embedder that serves their spaces."""
 
-    index: SearchIndex
-    embedder: Embedder
-    _known: Sequence[IndexInfo] = ()
-    _asked: float = field(default=float("-inf"))
+    def __init__(self, index: SearchIndex, embedder: Embedder) -> None:
+        self.embedder = embedder
+        self._indexes: TrustedAnswers[str, Sequence[IndexInfo]] = TrustedAnswers(
+            lambda _: index.indexes(), TRUSTED_SECONDS
+        )
 
     def known(self) -> Sequence[IndexInfo]:
-        if time.monotonic() - self._asked > TRUSTED_SECONDS:
-            self._known, self._asked = self.index.indexes(), time.monotonic()
-        return self._known
+        return self._indexes("all")
 
     def active(self) -> EmbeddingSpace | None:
         """The space of the active index; None while it has no vectors or there is no index."""

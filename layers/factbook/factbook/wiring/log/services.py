@@ -13,8 +13,7 @@ from factbook.usecases.log.appending import LogWriter
 from factbook.usecases.log.sealing import Vault
 
 if TYPE_CHECKING:
-    from factbook.adapters.lambda_invoke import LambdaFunction
-    from factbook.ports.log.checkpoints import CheckpointStore, Signer
+    from factbook.ports.log.checkpoints import CheckpointRequests, CheckpointStore, Signer
     from factbook.ports.log.clock import LogClock
     from factbook.ports.log.sealing import KeyWrapper
     from factbook.settings import Settings
@@ -65,10 +64,11 @@ class LogServices:
         return CheckpointPorts(self.store, self.tree, self.published, self._signer, self.clock)
 
     @cached_property
-    def checkpoint_function(self) -> "LambdaFunction":
+    def checkpoint_requests(self) -> "CheckpointRequests":
         from factbook.adapters.lambda_invoke import LambdaFunction
+        from factbook.adapters.log.lambda_checkpoints import LambdaCheckpoints
 
-        return LambdaFunction(self._client("lambda"), self._settings.checkpoint_function)
+        return LambdaCheckpoints(LambdaFunction(self._client("lambda"), self._settings.checkpoint_function))
 
     @property
     def _wrapper(self) -> "KeyWrapper":

@@ -9,6 +9,7 @@ from factbook.adapters.log.dynamodb_entries import DynamoMessages
 from factbook.adapters.retrieval.dynamodb_backlog import DynamoBacklog
 from factbook.adapters.retrieval.dynamodb_jobs import DynamoJobs
 from factbook.adapters.retrieval.openai_embeddings import EmbeddingSettings, OpenAICompatibleEmbedder
+from factbook.adapters.retrieval.secrets_manager import SecretsManager
 from factbook.adapters.retrieval.sqs_dead_letters import SqsDeadLetters
 from factbook.domain.errors import SearchUnavailable
 from factbook.domain.retrieval.tokenizer import Tokenizer
@@ -16,6 +17,7 @@ from factbook.ports.clock import Clock
 from factbook.ports.policy.store import PolicyStore
 from factbook.ports.retrieval.index import SearchIndex
 from factbook.settings import Settings
+from factbook.usecases.caches import TrustedAnswers
 from factbook.usecases.facts.ports import FactPorts
 from factbook.usecases.retrieval.embedding_spaces import Spaces
 from factbook.usecases.retrieval.index_jobs import IndexJobPorts
@@ -26,6 +28,7 @@ from factbook.usecases.retrieval.searching import SearchPorts
 from factbook.wiring.log.services import LogServices
 
 QUERY_PATIENCE = {"retries": 1, "timeout": 2.0}
+SECRET_SECONDS = 300.0
 INDEXING_PATIENCE = {"retries": 3, "timeout": 20.0}
 
 
@@ -106,6 +109,12 @@ class SearchServices:
         return DynamoRemains(self._client("dynamodb"), self.settings.facts_table, self._facts.blobs.discard)
 
     @cached_property
+    def _secrets(self) -> TrustedAnswers[str, str]:
+        return TrustedAnswers(
+            lambda arn: SecretsManager(self._client("secretsmanager")).text(arn), SECRET_SECONDS
+        )
+
+    @cached_property
     def tokenizer(self) -> Tokenizer:
         from factbook_search.english import english_tokenizer
 
@@ -135,7 +144,7 @@ class SearchServices:
         )
         if found is None:
             return None
-        return Spaces(self.index, OpenAICompatibleEmbedder(found, secret=_secret, **patience))
+        return Spaces(self.index, OpenAICompatibleEmbedder(found, secret=self._secrets, **patience))
 
 
 def _opensearch(settings: Settings) -> SearchIndex:
@@ -152,9 +161,3 @@ def _opensearch(settings: Settings) -> SearchIndex:
         region=session.region_name if signed else None,
     )
     return OpenSearchIndex(client, engine="faiss" if settings.opensearch_engine == "faiss" else "lucene")
-
-
-def _secret(arn: str) -> str:
-    from aws_lambda_powertools.utilities.parameters import get_secret
-
-    return str(get_secret(arn, max_age=300))
