@@ -4,27 +4,17 @@ import json
 import random
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from factbook.adapters.dynamodb.client import Item, from_item, store_errors, to_item
-from factbook.adapters.dynamodb.key_parts import key
+from factbook.adapters.dynamodb.key_parts import key, part
 from factbook.domain.errors import BadInput, Throttled
 from factbook.domain.strict_json import parse_json
 from factbook.ports.log.entries import StoredEntry
-from factbook.ports.log.walks import EntryPage
+from factbook.ports.log.walks import EntryRecord
+from factbook.ports.walks import Stop, WalkPage
 
 BATCH_ATTEMPTS = 6
-
-
-@dataclass(frozen=True)
-class EntryRecord:
-    """One appended entry as the stream tells it; `problem`: why it cannot be read."""
-
-    position: str
-    key: str
-    entry: StoredEntry | None
-    problem: str | None = None
 
 
 def entry_records(records: Sequence[dict[str, Any]]) -> Iterator[EntryRecord]:
@@ -66,14 +56,23 @@ class DynamoMessages:
             raise Throttled
         return found
 
-    def walk(self, after: str | None, limit: int) -> EntryPage:
+    def walk(self, tenant: str | None, after: str | None, limit: int) -> WalkPage[StoredEntry]:
         resume = {"ExclusiveStartKey": to_item(json.loads(after))} if after else {}
         with store_errors():
             page = self._client.scan(TableName=self._table, Limit=limit, ConsistentRead=True, **resume)
+        items = list(map(from_item, page["Items"]))
+        own = "" if tenant is None else part(tenant) + "|"
+        stops = [
+            Stop(entry, _cursor(item))
+            for item in items
+            if item["pk"].startswith(own) and (entry := _readable(item)) is not None
+        ]
         last = page.get("LastEvaluatedKey")
-        found = [_readable(from_item(item)) for item in page["Items"]]
-        entries = [entry for entry in found if entry is not None]
-        return EntryPage(entries, json.dumps(from_item(last)) if last else None)
+        return WalkPage(stops, _cursor(from_item(last)) if last else None)
+
+
+def _cursor(item: Item) -> str:
+    return json.dumps({"pk": item["pk"], "sk": item["sk"]})
 
 
 def _readable(item: Item) -> StoredEntry | None:

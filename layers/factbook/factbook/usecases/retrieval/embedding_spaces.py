@@ -20,9 +20,14 @@ class Spaces:
     _asked: float = field(default=float("-inf"))
 
     def known(self) -> Sequence[IndexInfo]:
-        if time.monotonic() - self._asked > TRUSTED_SECONDS:
-            self._known, self._asked = self.index.indexes(), time.monotonic()
+        if not self._known or time.monotonic() - self._asked > TRUSTED_SECONDS:
+            asked = time.monotonic()
+            self._known, self._asked = self.index.indexes(), asked
         return self._known
+
+    def forget(self) -> None:
+        """An index was found missing: ask anew."""
+        self._known = ()
 
     def active(self) -> EmbeddingSpace | None:
         """The space of the active index; None while it has no vectors or there is no index."""
