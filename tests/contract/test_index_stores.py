@@ -5,12 +5,12 @@ from support.emulators import Aws
 from support.principals import principal
 from support.search_world import FakeBacklog, FakeJobs, FakePolicies
 
+from factbook.adapters.dynamodb_jobs import DynamoJobs
 from factbook.adapters.facts.dynamodb_facts import DynamoFacts
 from factbook.adapters.facts.dynamodb_walks import DynamoFactWalk, DynamoRemains
 from factbook.adapters.log.dynamodb_entries import DynamoMessages
 from factbook.adapters.policy.dynamodb_policies import DynamoPolicies
 from factbook.adapters.retrieval.dynamodb_backlog import DynamoBacklog
-from factbook.adapters.retrieval.dynamodb_jobs import DynamoJobs
 from factbook.domain import times
 from factbook.domain.facts.fact import FactChanges, Payload
 from factbook.domain.facts.transitions import close, open_fact, supersede
@@ -76,10 +76,13 @@ class OnDynamo(BacklogContract, JobStoreContract, PolicyStoreContract):
         return following
 
     def _walked(self, tenant):
-        found, after = [], None
+        return [(stop.record.fact.id, stop.record.edition) for stop in self._stops(tenant)]
+
+    def _stops(self, tenant, after=None):
+        found = []
         while True:
             page = self.walk.heads(tenant, after, 10)
-            found += [(head.fact.id, head.edition) for head in page.heads]
+            found += page.stops
             after = page.next
             if after is None:
                 return found

@@ -24,20 +24,37 @@ def _module():
     return module
 
 
-FUNCTION = _module()
+FUNCTION = _module().lambda_handler
 SEQUENCE = itertools.count(1)
 
 
 @pytest.fixture
-def wired(moto, tmp_path):
-    """Search services over moto's tables, a queue for dead letters and a fresh index."""
+def services(moto, tmp_path):
+    """The index function's services, over moto's tables, a queue for dead letters and an index file."""
     queue = moto.client("sqs").create_queue(QueueName="index-dead-letters")["QueueUrl"]
-    settings = replace(moto.settings, search_sqlite=str(tmp_path / "index.sqlite"), index_dead_letters=queue)
-    services = moto.services()
-    services.settings = settings
+    made = moto.services()
+    made.settings = replace(
+        moto.settings, search_sqlite=str(tmp_path / "index.sqlite"), index_dead_letters=queue
+    )
+    FUNCTION.services = lambda: made
+    return made
+
+
+@pytest.fixture
+def wired(services):
+    """Its search services, with a fresh index."""
     made = services.searching
     made.index.activate(made.index.create(None).name)
     return made
+
+
+def follow(records):
+    return FUNCTION({"Records": records})
+
+
+def letters_of(moto, wired):
+    found = moto.client("sqs").receive_message(QueueUrl=wired.settings.index_dead_letters)
+    return [json.loads(letter["Body"]) for letter in found.get("Messages", [])]
 
 
 @pytest.fixture
@@ -80,9 +97,9 @@ def test_heads_are_indexed_and_closed_revisions_are_no_news(wired, writer, tenan
     record = _record(head, name="INSERT")
     revision = _record(head, image={**record["dynamodb"]["NewImage"], "sk": {"S": "v0000000001"}})
 
-    assert FUNCTION.follow(wired, [revision]) == {"batchItemFailures": []}
+    assert follow([revision]) == {"batchItemFailures": []}
     assert _found(wired, tenant, "tea") == []
-    assert FUNCTION.follow(wired, [record, record]) == {"batchItemFailures": []}
+    assert follow([record, record]) == {"batchItemFailures": []}
     assert _found(wired, tenant, "tea") == [head.fact.id]
 
 
@@ -90,13 +107,9 @@ def test_an_unreadable_item_goes_to_the_dead_letters_by_key_and_holds_nothing_up
     head = _write(writer, "tea")
     broken = _record(head, image={**to_item(head_item(head)), "d": {"S": "secret words, no JSON"}})
 
-    assert FUNCTION.follow(wired, [broken, _record(head)]) == {"batchItemFailures": []}
+    assert follow([broken, _record(head)]) == {"batchItemFailures": []}
 
-    sqs = moto.client("sqs")
-    letters = sqs.receive_message(QueueUrl=wired.settings.index_dead_letters)["Messages"]
-    assert [json.loads(letter["Body"]) for letter in letters] == [
-        {"key": f"{tenant}|{head.fact.id}", "reason": "unreadable (BadInput)"}
-    ]
+    assert letters_of(moto, wired) == [{"key": f"{tenant}|{head.fact.id}", "reason": "unreadable (BadInput)"}]
     assert _found(wired, tenant, "tea") == [head.fact.id]
 
 
@@ -110,7 +123,7 @@ def test_only_the_records_that_failed_for_now_are_sent_again(wired, writer, tena
         lambda changes, index: [Refused(changes[0], "busy", retry=True), *apply(changes[1:], index=index)],
     )
 
-    answer = FUNCTION.follow(wired, records)
+    answer = follow(records)
 
     failed = records[0]["dynamodb"]["SequenceNumber"]
     assert answer == {"batchItemFailures": [{"itemIdentifier": failed}]}
@@ -124,7 +137,7 @@ def test_an_index_that_is_down_sends_the_whole_batch_again(wired, writer, monkey
         raise SearchUnavailable("down")
 
     monkeypatch.setattr(wired.index, "apply", down)
-    assert [each["itemIdentifier"] for each in FUNCTION.follow(wired, records)["batchItemFailures"]] == [
+    assert [each["itemIdentifier"] for each in follow(records)["batchItemFailures"]] == [
         record["dynamodb"]["SequenceNumber"] for record in records
     ]
 
@@ -133,13 +146,13 @@ def test_what_a_time_to_live_removed_is_forgotten_with_its_revisions(wired, writ
     head = _write(writer, "tea one")
     writer.admin.call("POST", f"/v1/memory/facts/{head.fact.id}/supersede", {"content": "tea two"})
     head = writer.services.memory.facts.head(tenant, head.fact.id)
-    FUNCTION.follow(wired, [_record(head)])
+    follow([_record(head)])
     assert _found(wired, tenant, "tea") == [head.fact.id]
 
-    assert FUNCTION.follow(wired, [_record(head, name="REMOVE")]) == {"batchItemFailures": []}
+    assert follow([_record(head, name="REMOVE")]) == {"batchItemFailures": []}
     assert _found(wired, tenant, "tea") == []
     assert writer.services.memory.facts.revisions(tenant, head.fact.id, 99, 10**6) == ([], False)
-    FUNCTION.follow(wired, [_record(head)])  # a late duplicate
+    follow([_record(head)])  # a late duplicate
     assert _found(wired, tenant, "tea") == []
 
 
@@ -188,7 +201,7 @@ def test_log_entries_are_indexed_from_their_own_stream(wired, writer, tenant, mo
         if item["pk"]["S"].startswith(tenant)
     ]
 
-    assert FUNCTION.follow(wired, records) == {"batchItemFailures": []}
+    assert follow(records) == {"batchItemFailures": []}
 
     ids = [entry["id"] for entry in reply.json["entries"]]
     assert _found(wired, tenant, "castle") == [ids[2]]
@@ -199,5 +212,5 @@ def test_log_entries_are_indexed_from_their_own_stream(wired, writer, tenant, mo
 def test_a_command_answers_with_its_progress(wired):
     wired.jobs = replace(wired.jobs, sleep=lambda _: None)  # nobody else writes here
     for command in ("reconcile", "rebuild", "progress"):
-        answer = FUNCTION.work(wired, FUNCTION.COMMANDS[command])
+        answer = FUNCTION({"factbook": command})
         assert (answer["problem"], answer["waiting"], answer["job"]["phase"]) == (None, 0, "done")

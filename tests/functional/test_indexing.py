@@ -11,6 +11,7 @@ from support.search_world import WordEmbedder, World, admin
 from factbook.domain.errors import SearchUnavailable
 from factbook.domain.policy.policies import Policy, TypePolicy
 from factbook.domain.retrieval.searchable import index_version
+from factbook.ports.deadline import Deadline
 from factbook.ports.retrieval.embeddings import EmbeddingsUnavailable
 from factbook.ports.retrieval.index import Refused
 from factbook.usecases.retrieval import index_jobs, indexing
@@ -38,13 +39,13 @@ def test_facts_written_while_the_embedder_is_down_are_found_by_words_and_later_b
 
     assert world.words(ADMIN, "kitten") == ["a kitten"]
     assert _state(world, head) == ("pending", "embedding")
-    assert index_progress(world.jobs, world.backlog).waiting == 1
+    assert index_progress(world.jobs, world.backlog, None).waiting == 1
 
     world.embedder.down = False
-    assert index_jobs.catch_up(world.ports) == 1
+    assert index_jobs.catch_up(world.ports, Deadline(60)) == 1
     assert world.words(ADMIN, "feline", "semantic") == ["a kitten"]
     assert _state(world, head) == ("indexed", None)
-    assert index_progress(world.jobs, world.backlog).waiting == 0
+    assert index_progress(world.jobs, world.backlog, None).waiting == 0
 
 
 def test_a_vector_of_another_size_is_never_kept_and_its_fact_waits_visibly(world):
@@ -52,7 +53,7 @@ def test_a_vector_of_another_size_is_never_kept_and_its_fact_waits_visibly(world
     head = world.write(ADMIN, "a kitten")
 
     assert _state(world, head) == ("pending", "embedding")
-    assert index_jobs.catch_up(world.ports) == 1
+    assert index_jobs.catch_up(world.ports, Deadline(60)) == 1
     assert _state(world, head) == ("pending", "embedding")
 
 
@@ -61,7 +62,7 @@ def test_one_text_the_embedder_refuses_does_not_hold_up_the_others(world):
     heads = [world.write(ADMIN, text, deliver=False) for text in ("a kitten", "poison", "a feline")]
 
     assert world.deliver(*heads) == set()
-    assert [_state(world, head)[0] for head in heads] == ["indexed", "pending", "indexed"]
+    assert [_state(world, head)[0] for head in heads] == ["indexed", "failed", "indexed"]
 
 
 def test_an_index_that_is_down_holds_the_batch_back_and_catches_up_to_an_equal_state(world, monkeypatch):
@@ -154,10 +155,10 @@ def test_facts_written_before_embeddings_were_turned_on_are_embedded_in_the_back
     world.embedder = WordEmbedder()
     world.restart()
 
-    job = index_jobs.run_jobs(world.ports, 60)
+    job = index_jobs.run_jobs(world.ports, Deadline(60))
     world.restart()
 
-    assert (job.phase, job.records, job.changed) == ("done", 250, 250)
+    assert (job.phase, job.counters["records"], job.counters["changed"]) == ("done", 250, 250)
     assert len(world.find(ADMIN, "feline", "semantic", limit=100).facts) == 100
     assert len(world.index.indexes()) == 1
 
@@ -168,19 +169,19 @@ def test_a_new_model_is_built_beside_the_old_one_which_answers_until_the_swap(wo
     old = world.space
     world.embedder = WordEmbedder("larger", dimensions=96)
     world.restart()
-    job = index_jobs.run_jobs(world.ports, 0)
+    job = index_jobs.run_jobs(world.ports, Deadline(0))
     assert (job.phase, world.space) == ("settle", old)
 
     written_meanwhile = world.write(ADMIN, "a feline")
     assert world.words(ADMIN, "feline") == ["a feline"]
 
-    job = index_jobs.run_jobs(world.ports, 60)
+    job = index_jobs.run_jobs(world.ports, Deadline(60))
     world.restart()
     assert job.phase == "done"
     assert (world.space.model, world.space.dimensions) == ("larger", 96)
     assert len(world.find(ADMIN, "feline", "semantic", limit=10).facts) == 6
     index_jobs.catch_up(
-        world.ports
+        world.ports, Deadline(60)
     )  # the former model was not served any more for what was written meanwhile
     assert _state(world, written_meanwhile) == ("indexed", None)
     assert len(world.index.indexes()) == 1
@@ -207,11 +208,11 @@ def test_a_build_resumes_from_its_last_page_wherever_it_was_stopped(new_world, c
 
     world.jobs.keep = keep_or_crash
     with pytest.raises(Crash):
-        index_jobs.run_jobs(world.ports, 60)
+        index_jobs.run_jobs(world.ports, Deadline(60))
     world.jobs.keep = keep
     world.restart()
 
-    assert index_jobs.run_jobs(world.ports, 60).phase == "done"
+    assert index_jobs.run_jobs(world.ports, Deadline(60)).phase == "done"
     world.restart()
     page = world.index.walk(limit=1000)
     assert [(entry.live, entry.embedded) for entry in page.entries] == [(True, True)] * 250
@@ -222,12 +223,12 @@ def test_a_build_whose_index_was_dropped_meanwhile_starts_again(world):
     world.write(ADMIN, "tea")
     world.embedder = WordEmbedder("larger", dimensions=96)
     world.restart()
-    job = index_jobs.run_jobs(world.ports, 0)
-    world.index.drop(job.index)
+    job = index_jobs.run_jobs(world.ports, Deadline(0))
+    world.index.drop(job.about["index"])
 
-    again = index_jobs.run_jobs(world.ports, 60)
+    again = index_jobs.run_jobs(world.ports, Deadline(60))
     world.restart()
-    assert (again.phase, again.index != job.index, world.space.model) == ("done", True, "larger")
+    assert (again.phase, again.about != job.about, world.space.model) == ("done", True, "larger")
     assert world.words(ADMIN, "tea", "semantic") == ["tea"]
 
 
@@ -253,16 +254,16 @@ def test_a_repair_brings_what_is_missing_and_removes_what_is_gone(world):
     expired = world.write(ADMIN, "tea expired")
     world.facts.remove("t1", expired.fact.id)
 
-    job = index_jobs.repair(world.ports, 60)
+    job = index_jobs.repair(world.ports, Deadline(60))
     world.index.refresh()
 
-    assert (job.kind, job.phase, job.changed) == ("repair", "done", 4)
+    assert (job.kind, job.phase, job.counters["changed"]) == ("repair", "done", 4)
     entries = {entry.id: entry for entry in world.index.walk(limit=100).entries}
     assert {key for key, entry in entries.items() if entry.live} == {
         head.fact.id for head in world.facts._heads.values() if head.fact.current
     }
     assert entries[kept.fact.id].version == index_version(kept.fact, kept.edition)
-    assert index_jobs.repair(world.ports, 60).changed == 0
+    assert index_jobs.repair(world.ports, Deadline(60)).counters["changed"] == 0
 
 
 @pytest.mark.parametrize("meaning", [True, False])
@@ -280,28 +281,28 @@ def test_a_repair_of_what_is_in_order_changes_nothing(new_world, monkeypatch, me
     world.delete(world.write(ADMIN, "tea deleted"), ADMIN)
     world.say(ADMIN, "r1", ("ana", "more tea?"))
 
-    job = index_jobs.repair(world.ports, 60)
+    job = index_jobs.repair(world.ports, Deadline(60))
 
-    assert (job.phase, job.records, job.changed) == ("done", 6, 0)
+    assert (job.phase, job.counters["records"], job.counters["changed"]) == ("done", 6, 0)
 
 
 def test_a_policy_holds_for_what_is_written_from_then_on_until_a_build_applies_it_to_all(world):
     world.write(ADMIN, "tea before")
     world.policies.put_policy("t1", Policy(types={"acme.note": TypePolicy(index=[])}))
     world.write(ADMIN, "tea meanwhile")
-    assert index_jobs.repair(world.ports, 60).changed == 0
+    assert index_jobs.repair(world.ports, Deadline(60)).counters["changed"] == 0
     assert world.words(ADMIN, "tea") == ["tea before"]
     world.policies.put_policy("t1", Policy())
-    assert index_jobs.repair(world.ports, 60).changed == 0
+    assert index_jobs.repair(world.ports, Deadline(60)).counters["changed"] == 0
     assert world.words(ADMIN, "tea") == ["tea before"]
-    index_jobs.rebuild(world.ports, 60)
+    index_jobs.rebuild(world.ports, Deadline(60))
     world.restart()
     assert sorted(world.words(ADMIN, "tea")) == ["tea before", "tea meanwhile"]
 
 
 def test_two_runners_of_one_job_do_not_undo_each_other(world):
-    first = index_jobs.repair(world.ports, 0)
-    second = index_jobs.repair(world.ports, 60)
+    first = index_jobs.repair(world.ports, Deadline(0))
+    second = index_jobs.repair(world.ports, Deadline(60))
 
     assert (first.phase, second.phase) == ("facts", "done")
     assert world.jobs.keep(replace(first, step=first.step + 1)) is False
@@ -352,7 +353,7 @@ def test_an_old_copy_of_the_index_shows_nothing_that_is_gone(new_world):
     world.facts.remove("t1", heads[2].fact.id)
 
     assert sorted(world.words(ADMIN, "tea")) == ["tea 3", "tea 4", "tea 5"]
-    index_jobs.repair(world.ports, 60)
+    index_jobs.repair(world.ports, Deadline(60))
     world.index.refresh()
     assert sorted(world.words(ADMIN, "tea coffee")) == ["coffee", "tea 3", "tea 4", "tea 5"]
 

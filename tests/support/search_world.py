@@ -14,14 +14,15 @@ from factbook.domain.log.runs import later_micros
 from factbook.domain.policy.policies import Policy
 from factbook.domain.retrieval.searchable import content_words
 from factbook.domain.scope import Scope
+from factbook.ports.deadline import Deadline
 from factbook.ports.facts.store import Head
-from factbook.ports.facts.walks import HeadPage
+from factbook.ports.jobs import Job
 from factbook.ports.log.entries import StoredEntry
-from factbook.ports.log.walks import EntryPage
 from factbook.ports.operations import Operation
 from factbook.ports.retrieval.embeddings import EmbeddingFailure, EmbeddingsUnavailable, Vector
 from factbook.ports.retrieval.index import EmbeddingSpace, SearchIndex
-from factbook.ports.retrieval.upkeep import IndexJob, Troubled
+from factbook.ports.retrieval.upkeep import Troubled
+from factbook.ports.walks import Stop, WalkPage
 from factbook.usecases.facts import changes as facts
 from factbook.usecases.facts.ports import FactPorts
 from factbook.usecases.log.appending import LogWriter, Request, append_entries
@@ -65,7 +66,7 @@ class WordEmbedder:
 
     def _embed(self, text: str, dimensions: int | None) -> Vector | EmbeddingFailure:
         if self.refused and self.refused in text:
-            return EmbeddingFailure("the endpoint refused the text")
+            return EmbeddingFailure("the endpoint refused the text", refused=True)
         if self.broken or dimensions not in (None, self.dimensions):
             return EmbeddingFailure("the endpoint's vector has another size")
         vector = [1e-3] * self.dimensions
@@ -78,19 +79,41 @@ class WordEmbedder:
 
 @dataclass
 class FakeBacklog:
+    """Backlog in memory: tenants and records in the order of their names."""
+
     noted: dict[tuple[str, str], Troubled] = field(default_factory=dict)
+    _served: str = ""
+    _given: dict[str, str] = field(default_factory=dict)
 
     def note(self, troubled: Troubled) -> None:
-        self.noted[troubled.tenant, troubled.id] = troubled
+        there = self.of(troubled.tenant, troubled.id)
+        if there is None or there.version <= troubled.version:
+            self.noted[troubled.tenant, troubled.id] = troubled
 
-    def settle(self, tenant: str, record: str) -> None:
-        self.noted.pop((tenant, record), None)
+    def settle(self, tenant: str, record: str, version: int) -> None:
+        there = self.of(tenant, record)
+        if there is not None and there.version <= version:
+            del self.noted[tenant, record]
 
     def of(self, tenant: str, record: str) -> Troubled | None:
         return self.noted.get((tenant, record))
 
-    def waiting(self, limit: int) -> list[Troubled]:
-        return [each for each in self.noted.values() if each.trouble == "embedding"][:limit]
+    def turn(self, limit: int) -> list[Troubled]:
+        waiting = sorted((key, note) for key, note in self.noted.items() if note.waits)
+        tenants = sorted({tenant for (tenant, _), _ in waiting})
+        if not tenants:
+            return []
+        tenant = self._served = next((each for each in tenants if each > self._served), tenants[0])
+        own = [note for (of, _), note in waiting if of == tenant]
+        behind = self._given.get(tenant, "")
+        rotated = [note for note in own if note.id > behind] + [note for note in own if note.id <= behind]
+        given = rotated[: min(limit, 100)]
+        self._given[tenant] = given[-1].id if len(given) == limit else ""
+        return given
+
+    def waiting(self, tenant: str | None, most: int) -> int:
+        found = [note for note in self.noted.values() if note.waits and tenant in (None, note.tenant)]
+        return min(len(found), most)
 
 
 @dataclass
@@ -126,28 +149,39 @@ class FakeWalk:
 
     facts: FakeFacts
 
-    def heads(self, tenant: str | None, after: str | None, limit: int) -> HeadPage:
+    def heads(self, tenant: str | None, after: str | None, limit: int) -> WalkPage[Head]:
         ids = sorted((owner, fact_id) for owner, fact_id in self.facts._heads if tenant in (None, owner))
         start = int(after or 0)
         page = ids[start : start + limit]
-        heads = [self.facts.heads(owner, [fact_id])[fact_id] for owner, fact_id in page]
-        return HeadPage(heads, str(start + limit) if start + limit < len(ids) else None)
+        stops = [
+            Stop(self.facts.heads(owner, [fact_id])[fact_id], str(start + place + 1))
+            for place, (owner, fact_id) in enumerate(page)
+        ]
+        return WalkPage(stops, str(start + limit) if start + limit < len(ids) else None)
 
 
 class FakeJobs:
     """JobStore with the condition of the real one."""
 
     def __init__(self) -> None:
-        self.kept: IndexJob | None = None
+        self._kept: dict[tuple[str, str | None], Job] = {}
+        self._asked: dict[tuple[str, str | None], str] = {}
 
-    def job(self) -> IndexJob | None:
-        return self.kept
+    def job(self, name: str, tenant: str | None = None) -> Job | None:
+        return self._kept.get((name, tenant))
 
-    def keep(self, job: IndexJob) -> bool:
-        if job.step and (self.kept is None or self.kept.step != job.step - 1):
-            return False
-        self.kept = job
+    def keep(self, job: Job) -> bool:
+        there = self.job(job.name, job.tenant)
+        if job.step != (0 if there is None else there.step + 1):
+            return there == job
+        self._kept[job.name, job.tenant] = job
         return True
+
+    def ask(self, name: str, at: str, tenant: str | None = None) -> None:
+        self._asked[name, tenant] = at
+
+    def asked(self, name: str, tenant: str | None = None) -> str | None:
+        return self._asked.get((name, tenant))
 
 
 @dataclass
@@ -161,11 +195,16 @@ class FakeEntries:
         found = (self.log.entry(tenant, run, sequence) for run, sequence in places)
         return [indexed(entry) for entry in found if entry is not None]
 
-    def walk(self, after: str | None, limit: int) -> EntryPage:
+    def walk(self, tenant: str | None, after: str | None, limit: int) -> WalkPage[StoredEntry]:
         start = int(after or 0)
         stored = [indexed(entry) for _, entry in sorted(self.log._entries.items())]
         page = stored[start : start + limit]
-        return EntryPage(page, str(start + limit) if start + limit < len(stored) else None)
+        stops = [
+            Stop(entry, str(start + place + 1))
+            for place, entry in enumerate(page)
+            if tenant in (None, entry.tenant)
+        ]
+        return WalkPage(stops, str(start + limit) if start + limit < len(stored) else None)
 
 
 def indexed(entry: StoredEntry) -> StoredEntry:
@@ -215,7 +254,7 @@ class World:
 
     def start(self) -> None:
         """Make the first index, as the first tick does."""
-        index_jobs.run_jobs(self.ports, 60)
+        index_jobs.run_jobs(self.ports, Deadline(60))
         self.restart()
 
     @property
@@ -298,9 +337,9 @@ class World:
         stored = self.entries.several(
             entries[0].scope.tenant_id, [(each.run_id, each.sequence) for each in entries]
         )
-        again = index_messages(self.conversations, stored)
+        outcome = index_messages(self.conversations, stored)
         self.index.refresh()
-        return again
+        return outcome.again
 
     def recalled(self, who: Principal, text: str, mode: str = "keyword", **asked: Any) -> list[str]:
         question = retrieve.Question(mode, text, **asked)  # type: ignore[arg-type]
@@ -308,9 +347,9 @@ class World:
         return [each.entry.payload["text"] for each in found]
 
     def deliver(self, *heads: Head) -> set[tuple[str, str]]:
-        again = indexing.index_heads(self.indexing, heads)
+        outcome = indexing.index_heads(self.indexing, heads)
         self.index.refresh()
-        return again
+        return outcome.again
 
     def find(self, who: Principal, text: str = "", mode: str = "keyword", **asked: Any) -> retrieve.Found:
         question = retrieve.Question(mode, text, **asked)  # type: ignore[arg-type]

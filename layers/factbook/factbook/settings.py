@@ -3,6 +3,7 @@
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from urllib.parse import urlsplit
 
 
 @dataclass(frozen=True)
@@ -30,8 +31,19 @@ class Settings:
     factbook_build: str = "dev"
 
     @property
+    def searches(self) -> bool:
+        """Whether there is to be a search index."""
+        return bool(self.search_sqlite or self.opensearch_url)
+
+    @property
     def semantic(self) -> bool:
         return self.memory_embeddings == "openai-compat"
+
+    @property
+    def shown_embeddings_url(self) -> str:
+        """The URL as logs and answers may show it: without user, password, query and fragment."""
+        parts = urlsplit(self.memory_embeddings_url)
+        return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
 
 def read_settings(environment: Mapping[str, str] = os.environ) -> Settings:

@@ -11,6 +11,7 @@ from factbook.domain.facts.fact import Fact
 from factbook.domain.strict_json import Json
 from factbook.ports.access.stores import TokenStore
 from factbook.ports.clock import Clock
+from factbook.ports.jobs import JobStore
 from factbook.ports.policy.store import PolicyStore
 from factbook.settings import Settings
 from factbook.usecases.facts.ports import FactPorts
@@ -42,6 +43,9 @@ class Services(Protocol):
 
     @property
     def includes(self) -> Mapping[str, Include]: ...
+
+    @property
+    def jobs(self) -> JobStore: ...
 
     @property
     def logs(self) -> LogServices: ...

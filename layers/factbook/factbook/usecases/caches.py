@@ -74,3 +74,7 @@ class TrustedAnswers(Generic[Key, Value]):
         if found is not None:
             self._known.put(key, (asked, found))
         return found
+
+    def forget(self) -> None:
+        """Ask anew for everything."""
+        self._known.drop(lambda _: True)

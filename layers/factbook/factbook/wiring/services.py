@@ -22,6 +22,8 @@ from factbook.usecases.facts.ports import FactPorts
 from factbook.usecases.policy.policies import KnownPolicies
 
 if TYPE_CHECKING:
+    from factbook.ports.jobs import JobStore
+    from factbook.wiring.facts.services import FactServices
     from factbook.wiring.log.services import LogServices
     from factbook.wiring.retrieval.services import SearchServices
 
@@ -64,6 +66,19 @@ class Services:
         )
 
     @cached_property
+    def facts(self) -> "FactServices":
+        """What follows and walks the facts; only functions that no request waits for need it."""
+        from factbook.wiring.facts.services import FactServices
+
+        return FactServices(self.settings, self._client, self.memory)
+
+    @cached_property
+    def jobs(self) -> "JobStore":
+        from factbook.adapters.dynamodb_jobs import DynamoJobs
+
+        return DynamoJobs(self._dynamodb, self.settings.access_table)
+
+    @cached_property
     def logs(self) -> "LogServices":
         """What the log uses; imported at first use, as most requests are of facts."""
         from factbook.wiring.log.services import LogServices
@@ -79,7 +94,16 @@ class Services:
         """What only the functions with the search layer use; its libraries are imported here and nowhere else."""
         from factbook.wiring.retrieval.services import SearchServices
 
-        return SearchServices(self.settings, self._client, self.clock, self.policies, self.memory, self.logs)
+        return SearchServices(
+            self.settings,
+            self._client,
+            self.clock,
+            self.policies,
+            self.memory,
+            self.logs,
+            self.facts.walk,
+            self.jobs,
+        )
 
     @cached_property
     def includes(self) -> Mapping[str, Callable[[Fact], Json]]:

@@ -1,17 +1,28 @@
-"""Walks of the facts table that the search index needs: every head, and what a removed head leaves behind."""
+"""Walks of the facts table, and what a removed head leaves behind."""
 
 import json
 from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from factbook.adapters.dynamodb.client import Item, from_item, store_errors, to_item
 from factbook.adapters.dynamodb.reads import query_items
 from factbook.adapters.facts.dynamodb_items import ADMIN_SHARDS, fact_key, listing_partition, read_fact
+from factbook.domain.errors import BadInput
 from factbook.domain.facts.fact import Fact
 from factbook.ports.facts.store import FactStore, Head
-from factbook.ports.facts.walks import HeadPage
+from factbook.ports.walks import Stop, WalkPage
+
+MAX_HEADS = 100
+"""What one BatchGetItem takes."""
+UNREADABLE = (BadInput, KeyError, TypeError, ValueError)
 
 Discard = Callable[[str], None]
+
+
+_Rows = list[tuple[Item, str]]
+"""Rows of the index, each with the cursor behind it."""
 
 
 class DynamoFactWalk:
@@ -22,29 +33,30 @@ class DynamoFactWalk:
         self._table = table
         self._facts = facts
 
-    def heads(self, tenant: str | None, after: str | None, limit: int) -> HeadPage:
-        rows, following = (
-            self._everyone(after, limit) if tenant is None else self._tenant(tenant, after, limit)
-        )
+    def heads(self, tenant: str | None, after: str | None, limit: int) -> WalkPage[Head]:
+        read = self._everyone if tenant is None else partial(self._tenant, tenant)
+        rows, following = read(after, min(limit, MAX_HEADS))
         by_tenant: dict[str, list[str]] = {}
-        for row in rows:
-            owner = json.loads(row["s"])["tenantId"]
-            by_tenant.setdefault(owner, []).append(row["pk"].rsplit("|", 1)[1])
-        heads: list[Head] = []
-        for owner, ids in by_tenant.items():
-            heads += self._facts.heads(owner, ids).values()
-        return HeadPage(heads, following)
+        for row, _ in rows:
+            by_tenant.setdefault(_owner(row), []).append(_fact_id(row))
+        found = {owner: self._readable(owner, ids) for owner, ids in by_tenant.items()}
+        stops = [
+            Stop(head, cursor)
+            for row, cursor in rows
+            if (head := found[_owner(row)].get(_fact_id(row))) is not None
+        ]
+        return WalkPage(stops, following)
 
-    def _everyone(self, after: str | None, limit: int) -> tuple[list[Item], str | None]:
+    def _everyone(self, after: str | None, limit: int) -> tuple[_Rows, str | None]:
+        """The cursor is a row's key."""
         resume = {"ExclusiveStartKey": to_item(json.loads(after))} if after else {}
         with store_errors():
-            page = self._client.scan(
-                TableName=self._table, IndexName="admin", Limit=min(limit, 100), **resume
-            )
+            page = self._client.scan(TableName=self._table, IndexName="admin", Limit=limit, **resume)
+        rows = [(row, _row_key(row)) for row in map(from_item, page["Items"])]
         last = page.get("LastEvaluatedKey")
-        return [from_item(item) for item in page["Items"]], json.dumps(from_item(last)) if last else None
+        return rows, _row_key(from_item(last)) if last else None
 
-    def _tenant(self, tenant: str, after: str | None, limit: int) -> tuple[list[Item], str | None]:
+    def _tenant(self, tenant: str, after: str | None, limit: int) -> tuple[_Rows, str | None]:
         """One partition after another; the cursor is [which, last order]."""
         partitions = [
             listing_partition(tenant, None, shard, closed=closed)
@@ -58,12 +70,35 @@ class DynamoFactWalk:
                 IndexName="admin",
                 KeyConditionExpression="a = :partition AND o > :order",
                 ExpressionAttributeValues=to_item({":partition": partitions[at], ":order": order}),
-                Limit=min(limit, 100),
+                Limit=limit,
             )
-        rows = [from_item(item) for item in page["Items"]]
+        rows = [(row, json.dumps([at, row["o"]])) for row in map(from_item, page["Items"])]
         if "LastEvaluatedKey" in page:
-            return rows, json.dumps([at, rows[-1]["o"]])
+            return rows, rows[-1][1]
         return rows, json.dumps([at + 1, " "]) if at + 1 < len(partitions) else None
+
+    def _readable(self, tenant: str, ids: list[str]) -> dict[str, Head]:
+        """Heads by id. One that was edited past being read is left out: it must not end a walk of all."""
+        try:
+            return self._facts.heads(tenant, ids)
+        except UNREADABLE:
+            found: dict[str, Head] = {}
+            for fact_id in ids:
+                with suppress(*UNREADABLE):
+                    found |= self._facts.heads(tenant, [fact_id])
+            return found
+
+
+def _owner(row: Item) -> str:
+    return str(json.loads(row["s"])["tenantId"])
+
+
+def _fact_id(row: Item) -> str:
+    return str(row["pk"].rsplit("|", 1)[1])
+
+
+def _row_key(row: Item) -> str:
+    return json.dumps({name: row[name] for name in ("a", "o", "pk", "sk")})
 
 
 class DynamoRemains:

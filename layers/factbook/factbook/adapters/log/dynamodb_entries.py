@@ -2,26 +2,16 @@
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from factbook.adapters.dynamodb.client import Item, from_item, store_errors, to_item
-from factbook.adapters.dynamodb.key_parts import key
+from factbook.adapters.dynamodb.key_parts import key, part
 from factbook.adapters.dynamodb.reads import batch_get
 from factbook.domain.errors import BadInput
 from factbook.domain.strict_json import parse_json
 from factbook.ports.log.entries import StoredEntry
-from factbook.ports.log.walks import EntryPage
-
-
-@dataclass(frozen=True)
-class EntryRecord:
-    """One appended entry as the stream tells it; `problem`: why it cannot be read."""
-
-    position: str
-    key: str
-    entry: StoredEntry | None
-    problem: str | None = None
+from factbook.ports.log.walks import EntryRecord
+from factbook.ports.walks import Stop, WalkPage
 
 
 def entry_records(records: Sequence[dict[str, Any]]) -> Iterator[EntryRecord]:
@@ -50,14 +40,23 @@ class DynamoMessages:
         keys = [(key(tenant, run), sequence) for run, sequence in places]
         return [_entry(item) for item in batch_get(self._client, self._table, keys)]
 
-    def walk(self, after: str | None, limit: int) -> EntryPage:
+    def walk(self, tenant: str | None, after: str | None, limit: int) -> WalkPage[StoredEntry]:
         resume = {"ExclusiveStartKey": to_item(json.loads(after))} if after else {}
         with store_errors():
             page = self._client.scan(TableName=self._table, Limit=limit, ConsistentRead=True, **resume)
+        items = list(map(from_item, page["Items"]))
+        own = "" if tenant is None else part(tenant) + "|"
+        stops = [
+            Stop(entry, _cursor(item))
+            for item in items
+            if item["pk"].startswith(own) and (entry := _readable(item)) is not None
+        ]
         last = page.get("LastEvaluatedKey")
-        found = [_readable(from_item(item)) for item in page["Items"]]
-        entries = [entry for entry in found if entry is not None]
-        return EntryPage(entries, json.dumps(from_item(last)) if last else None)
+        return WalkPage(stops, _cursor(from_item(last)) if last else None)
+
+
+def _cursor(item: Item) -> str:
+    return json.dumps({"pk": item["pk"], "sk": item["sk"]})
 
 
 def _readable(item: Item) -> StoredEntry | None:

@@ -101,7 +101,7 @@ class OpenAICompatibleEmbedder:
             return [_checked(vector, dimensions) for vector in _vectors_of(answer, len(texts))]
         # The endpoint refused the batch for what is in it: halves find the text, the others get their vectors.
         if len(texts) == 1:
-            return [EmbeddingFailure("the endpoint refused the text")]
+            return [EmbeddingFailure("the endpoint refused the text", refused=True)]
         half = len(texts) // 2
         halves = texts[:half], texts[half:]
         return [result for part in halves for result in self._embed_batch(part, dimensions, model)]

@@ -156,7 +156,7 @@ class IndexJobAnswer(CamelModel):
 
 
 class IndexProgress(CamelModel):
-    """`waiting`: records that search by meaning does not find yet, counted up to 1,000."""
+    """`waiting`: records of the caller's tenant that are to be tried again, counted up to 1,000."""
 
     job: IndexJobAnswer | None = None
     waiting: int

@@ -72,7 +72,9 @@ def status(call: Call) -> Answer:
         "search": search_line(settings),
         "build": settings.factbook_build,
         "schemaVersion": SCHEMA_VERSION,
-        "index": index_progress_json(call.services.searching),
+        "index": index_progress_json(
+            call.services.jobs, call.services.searching.backlog, call.principal.tenant
+        ),
     }
     return Answer(200, answer)
 

@@ -1,9 +1,14 @@
-"""What the routes of search work with."""
+"""What the routes of search, and the events of the index function, work with."""
 
 from typing import Protocol
 
+from factbook.ports.clock import Clock
+from factbook.ports.facts.walks import Remains
+from factbook.ports.jobs import JobStore
 from factbook.ports.retrieval.index import SearchIndex
-from factbook.ports.retrieval.upkeep import Backlog, JobStore
+from factbook.ports.retrieval.upkeep import Backlog, DeadLetters
+from factbook.settings import Settings
+from factbook.usecases.retrieval.index_jobs import IndexJobPorts
 from factbook.usecases.retrieval.recall import RecallPorts
 from factbook.usecases.retrieval.searching import SearchPorts
 
@@ -21,5 +26,36 @@ class RetrievalServices(Protocol):
     @property
     def backlog(self) -> Backlog: ...
 
+
+class IndexingServices(Protocol):
+    """`jobs` raises SearchUnavailable where the deployment has no search; the others need none."""
+
     @property
-    def job_store(self) -> JobStore: ...
+    def jobs(self) -> IndexJobPorts: ...
+
+    @property
+    def backlog(self) -> Backlog: ...
+
+    @property
+    def dead_letters(self) -> DeadLetters: ...
+
+
+class RemovalServices(Protocol):
+    @property
+    def remains(self) -> Remains: ...
+
+
+class IndexServices(Protocol):
+    """What the events of the index function work with."""
+
+    settings: Settings
+    clock: Clock
+
+    @property
+    def facts(self) -> RemovalServices: ...
+
+    @property
+    def jobs(self) -> JobStore: ...
+
+    @property
+    def searching(self) -> IndexingServices: ...

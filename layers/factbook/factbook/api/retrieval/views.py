@@ -1,12 +1,13 @@
 """What the API says of the search index."""
 
-from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from factbook.api.retrieval.models import IndexJobAnswer
 from factbook.domain.facts.fact import Fact
 from factbook.domain.strict_json import Json
+from factbook.ports.jobs import Job, JobStore
 from factbook.ports.policy.store import PolicyStore
+from factbook.ports.retrieval.upkeep import Backlog
 from factbook.settings import Settings
 from factbook.usecases.retrieval.index_state import index_progress, index_state
 
@@ -24,18 +25,21 @@ def index_state_json(retrieval: "RetrievalServices", policies: PolicyStore, fact
     return {"indexState": found.state} | ({"indexProblem": found.problem} if found.problem else {})
 
 
-def index_progress_json(retrieval: "RetrievalServices") -> Json:
-    found = index_progress(retrieval.job_store, retrieval.backlog)
+def index_progress_json(jobs: JobStore, backlog: Backlog, tenant: str) -> Json:
+    """The index's job, and how many of this tenant's records wait."""
+    found = index_progress(jobs, backlog, tenant)
     answer: Json = {"waiting": found.waiting}
-    if found.job is None:
-        return answer
-    shown = {name: value for name, value in asdict(found.job).items() if name not in ("cursor", "step")}
-    return answer | {"job": IndexJobAnswer(**shown).to_json()}
+    return answer if found.job is None else answer | {"job": index_job_json(found.job)}
+
+
+def index_job_json(job: Job) -> Json:
+    said = {"kind": job.kind, "phase": job.phase, "startedAt": job.started_at, "updatedAt": job.updated_at}
+    return IndexJobAnswer.model_validate({**said, **job.about, **job.counters}).to_json()
 
 
 def search_line(settings: Settings) -> str:
     """The line that says which search there is, at start-up and in the status."""
     if not settings.semantic:
         return "Memory search: keyword (KINDGI_MEMORY_EMBEDDINGS turns on search by meaning)"
-    model, url = settings.memory_embeddings_model, settings.memory_embeddings_url
+    model, url = settings.memory_embeddings_model, settings.shown_embeddings_url
     return f"Memory search: keyword and by meaning (openai-compat {model} at {url})"

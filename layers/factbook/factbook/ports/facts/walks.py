@@ -1,11 +1,11 @@
-"""Walks over all facts, and what a removed fact leaves behind."""
+"""Walks over all facts, what happened to a fact, and what a removed fact leaves behind."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from factbook.domain.facts.fact import Fact
 from factbook.ports.facts.store import Head
+from factbook.ports.walks import WalkPage
 
 
 class Remains(Protocol):
@@ -19,15 +19,24 @@ class Remains(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class HeadPage:
-    """Heads of every tenant, or of one; `next` resumes the walk, None at its end."""
-
-    heads: Sequence[Head]
-    next: str | None
-
-
 class FactWalk(Protocol):
-    def heads(self, tenant: str | None, after: str | None, limit: int) -> HeadPage:
-        """Every head once, by cursor; what changes meanwhile is seen before or after its change."""
+    def heads(self, tenant: str | None, after: str | None, limit: int) -> WalkPage[Head]:
+        """Every head of one tenant (of all: None) once, closed ones too, at most `limit` (and 100) a page.
+
+        What changes meanwhile is seen before or after its change; an item that cannot be read is left out.
+        """
         ...
+
+
+@dataclass(frozen=True)
+class FactRecord:
+    """One change of a fact's head. Gone: `head` is the last one and the table's time to live (or an erasure) took it."""
+
+    position: str
+    """Names the record among those of one delivery."""
+    key: str
+    """The item's key, which names the record where its content must not be shown."""
+    head: Head | None
+    gone: bool = False
+    problem: str | None = None
+    """Why the record cannot be read; its head is None then."""

@@ -1,18 +1,11 @@
-"""Reads of the log beyond one run: several entries at once, and every entry."""
+"""Reads of the log beyond one run: several entries at once, every entry, and entries as the stream tells them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from factbook.ports.log.entries import StoredEntry
-
-
-@dataclass(frozen=True)
-class EntryPage:
-    """Entries of every run; `next` resumes the walk, None at its end."""
-
-    entries: Sequence[StoredEntry]
-    next: str | None
+from factbook.ports.walks import WalkPage
 
 
 class EntrySource(Protocol):
@@ -20,6 +13,22 @@ class EntrySource(Protocol):
         """Entries by run and sequence, at most 100, strongly consistent; those that are not there are left out."""
         ...
 
-    def walk(self, after: str | None, limit: int) -> EntryPage:
-        """Every entry once, by cursor."""
+    def walk(self, tenant: str | None, after: str | None, limit: int) -> WalkPage[StoredEntry]:
+        """Every entry of one tenant's runs (of all: None) once, at most `limit` a page; unreadable ones are left out.
+
+        The log has no index by tenant: a walk of one tenant reads the whole table and leaves out the others, so its
+        pages may be empty, and it costs what a walk of all does.
+        """
         ...
+
+
+@dataclass(frozen=True)
+class EntryRecord:
+    """One appended entry as the stream tells it; `problem`: why it cannot be read."""
+
+    position: str
+    """Names the record among those of one delivery."""
+    key: str
+    """The item's key, which names the record where its content must not be shown."""
+    entry: StoredEntry | None
+    problem: str | None = None

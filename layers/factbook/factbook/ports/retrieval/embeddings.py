@@ -13,9 +13,13 @@ class EmbeddingsUnavailable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingFailure:
-    """Why one text has no vector: the endpoint refused it, or answered something no index can hold."""
+    """Why one text has no vector: the endpoint refused it, or answered something no index can hold.
+
+    `refused`: it will refuse the text again, while it takes others; anything else may pass.
+    """
 
     reason: str
+    refused: bool = False
 
 
 class Embedder(Protocol):

@@ -3,8 +3,14 @@
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-Trouble = Literal["embedding", "too-large", "not-text", "refused"]
-"""Why a record is not wholly in the index. `embedding` is waited out and tried again; the others stay."""
+Trouble = Literal["embedding", "payload", "embedding-refused", "too-large", "not-text", "refused"]
+"""Why a record is not wholly in the index.
+
+`embedding`: there is no vector of it yet; `payload`: its content or its key could not be read. Both wait and are tried
+again. The others stay until the record changes: the embeddings endpoint or the index refused it, its text is above
+10 MB, or its content is no text.
+"""
+WAITING: frozenset[Trouble] = frozenset({"embedding", "payload"})
 
 
 @dataclass(frozen=True)
@@ -16,56 +22,41 @@ class Troubled:
     """Of the record in the index; a note about an older version than the record's says nothing."""
     trouble: Trouble
 
+    @property
+    def waits(self) -> bool:
+        return self.trouble in WAITING
+
 
 class Backlog(Protocol):
-    """Records that are not wholly indexed, one mark each."""
+    """Records that are not wholly indexed, one note each: those that wait, and apart from them those that failed.
 
-    def note(self, troubled: Troubled) -> None: ...
+    Every operation may raise Throttled or StorageUnavailable.
+    """
 
-    def settle(self, tenant: str, record: str) -> None:
-        """The record is wholly indexed now, or gone."""
+    def note(self, troubled: Troubled) -> None:
+        """Takes the place of the record's note, if it has one."""
+        ...
+
+    def settle(self, tenant: str, record: str, version: int) -> None:
+        """The record is wholly indexed, or gone, at this version: notes of it or of older ones are removed."""
         ...
 
     def of(self, tenant: str, record: str) -> Troubled | None: ...
 
-    def waiting(self, limit: int) -> list[Troubled]:
-        """Records that wait for their embedding, at most `limit`, in no order."""
+    def turn(self, limit: int) -> list[Troubled]:
+        """The next that wait, of one tenant, at most `limit` (and 100); none when nothing waits.
+
+        Each call is another tenant's turn, until all that have something waiting had one; a tenant's turn goes on
+        behind its last one, and begins again when all of it was given. What is given stays noted.
+        """
+        ...
+
+    def waiting(self, tenant: str | None, most: int) -> int:
+        """How many records of a tenant (of all: None) wait, counted up to `most` and no further than one query (each) reads."""
         ...
 
 
 class DeadLetters(Protocol):
     def send(self, key: str, reason: str) -> None:
         """Keep a record's key and why it could not be indexed; never its content."""
-        ...
-
-
-JobKind = Literal["build", "repair"]
-JobPhase = Literal["settle", "facts", "messages", "orphans", "swap", "done"]
-
-
-@dataclass(frozen=True)
-class IndexJob:
-    """A build of a new index, or a repair of the one in use; kept after each step, so that it resumes where it was."""
-
-    kind: JobKind
-    index: str
-    phase: JobPhase
-    cursor: str | None
-    records: int
-    """Records seen so far."""
-    changed: int
-    """Of these, how many were brought into the index."""
-    started_at: str
-    updated_at: str
-    step: int = 0
-    """Grows by one at every step; two runners of one job notice each other by it."""
-
-
-class JobStore(Protocol):
-    def job(self) -> IndexJob | None:
-        """The job of this deployment, running or last done."""
-        ...
-
-    def keep(self, job: IndexJob) -> bool:
-        """Replaces the job of the step before (any, for step 0); False when another runner was faster."""
         ...

@@ -14,12 +14,17 @@ class Spaces:
 
     def __init__(self, index: SearchIndex, embedder: Embedder) -> None:
         self.embedder = embedder
-        self._indexes: TrustedAnswers[str, Sequence[IndexInfo]] = TrustedAnswers(
-            lambda _: index.indexes(), TRUSTED_SECONDS
+        self._indexes: TrustedAnswers[str, Sequence[IndexInfo] | None] = TrustedAnswers(
+            lambda _: index.indexes() or None, TRUSTED_SECONDS
         )
 
     def known(self) -> Sequence[IndexInfo]:
-        return self._indexes("all")
+        """That there is none is asked anew each time: a first build may have begun."""
+        return self._indexes("all") or ()
+
+    def forget(self) -> None:
+        """An index was found missing: ask anew."""
+        self._indexes.forget()
 
     def active(self) -> EmbeddingSpace | None:
         """The space of the active index; None while it has no vectors or there is no index."""

@@ -1,31 +1,42 @@
 """Build a search index from the tables, repair one, and catch up with what waits for its embedding.
 
 A build makes a new index beside the one in use, for a first start, a lost index or another embedding model: writes go
-into both, every head is walked, then searches switch over in one step. A repair walks the tables against the index in
-use, and the index against the tables. Both keep a job after every page and resume from it.
+into both from its first moment, every head is walked, then searches switch over in one step. A repair walks the tables
+against the index in use, and the index against the tables; it starts by itself when a change was given up. Both are
+jobs of `usecases.jobs`: kept after every portion, and resumed from there.
 """
 
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TypeVar
 
-from factbook.domain.errors import SearchUnavailable
+from factbook.domain.errors import SearchUnavailable, StorageUnavailable, Throttled
 from factbook.domain.log.chain import read_log_id
 from factbook.domain.retrieval.documents import Tombstone
 from factbook.domain.retrieval.searchable import index_version, searchable
 from factbook.ports.clock import Clock
+from factbook.ports.deadline import Deadline
 from factbook.ports.facts.store import FactStore, Head
 from factbook.ports.facts.walks import FactWalk
+from factbook.ports.jobs import DONE, Job, JobStore
 from factbook.ports.log.walks import EntrySource
 from factbook.ports.retrieval.embeddings import EmbeddingFailure, EmbeddingsUnavailable
 from factbook.ports.retrieval.index import EmbeddingSpace, Entry, IndexInfo
-from factbook.ports.retrieval.upkeep import IndexJob, JobStore
+from factbook.ports.retrieval.upkeep import WAITING, Troubled
+from factbook.usecases import jobs
+from factbook.usecases.retrieval import indexing, messages
 from factbook.usecases.retrieval.embedding_spaces import TRUSTED_SECONDS
-from factbook.usecases.retrieval.indexing import Draft, IndexingPorts, apply_drafts, draft_of, index_heads
-from factbook.usecases.retrieval.messages import MessagePorts, drafts_of, index_messages
+from factbook.usecases.retrieval.index_state import INDEX
+from factbook.usecases.retrieval.indexing import PORTION_BYTES, Draft, IndexingPorts, Name, Outcome
+from factbook.usecases.retrieval.messages import MessagePorts
+
+Record = TypeVar("Record")
 
 PAGE = 100
-CAUGHT_UP_AT_ONCE = 100
+TURN = 25
+"""Records of one tenant that are tried again before it is another's turn."""
 SETTLE_SECONDS = 3 * TRUSTED_SECONDS
 """Until every process that writes knows of the new index: they ask at most so often, and finish what they began."""
 
@@ -44,64 +55,108 @@ class IndexJobPorts:
     sleep: Callable[[float], None] = field(default=time.sleep)
 
 
-def run_jobs(ports: IndexJobPorts, seconds: float) -> IndexJob | None:
-    """Start a build when one is needed, and work on the job there is for about `seconds`; the job, when there is one.
+def run_jobs(ports: IndexJobPorts, deadline: Deadline) -> Job | None:
+    """Start a build when one is needed, or a repair that was asked for, and work on the job there is; the job, if any.
 
     Raises SearchUnavailable, and EmbeddingsUnavailable when a new index needs to know its number of dimensions.
     """
-    job = ports.jobs.job()
-    if job is None or not _is_running(ports, job):
-        job = _start_build(ports) or job
-    return _work(ports, job, seconds)
+    job = _running(ports)
+    if job is None:
+        job = _start_build(ports) or _start_asked(ports) or last_job(ports.jobs)
+    return _work(ports, job, deadline)
 
 
-def repair(ports: IndexJobPorts, seconds: float) -> IndexJob | None:
+def repair(ports: IndexJobPorts, deadline: Deadline) -> Job | None:
     """Start a repair unless a job is running, and work on it. Raises as `run_jobs`."""
-    job = ports.jobs.job()
-    if job is None or not _is_running(ports, job):
-        job = _start_build(ports) or _start(ports, "repair", _active(ports), "facts")
-    return _work(ports, job, seconds)
+    job = _running(ports) or _start_build(ports) or _start(ports, "repair", _active(ports), "facts")
+    return _work(ports, job, deadline)
 
 
-def rebuild(ports: IndexJobPorts, seconds: float) -> IndexJob | None:
+def rebuild(ports: IndexJobPorts, deadline: Deadline) -> Job | None:
     """Build a new index even though the one in use looks right. Raises as `run_jobs`."""
-    return _work(ports, _start_build(ports, needed=True), seconds)
+    return _work(ports, _start_build(ports, needed=True), deadline)
 
 
-def look(ports: IndexJobPorts, _: float) -> IndexJob | None:
+def last_job(store: JobStore) -> Job | None:
     """The job there is or was last, as it is."""
-    return ports.jobs.job()
+    return store.job(INDEX)
 
 
-def catch_up(ports: IndexJobPorts) -> int:
-    """Try again what waits for its embedding; how many records were tried. Raises SearchUnavailable."""
-    waiting = ports.indexing.backlog.waiting(CAUGHT_UP_AT_ONCE)
-    for tenant in {each.tenant for each in waiting}:
-        own = [each for each in waiting if each.tenant == tenant]
-        facts = [each.id for each in own if each.source == "facts"]
-        index_heads(ports.indexing, ports.facts.heads(tenant, facts).values())
-        places = [read_log_id(each.id) for each in own if each.source == "conversations"]
-        entries = ports.entries.several(tenant, [(each.run_id, each.sequence) for each in places if each])
-        index_messages(ports.conversations, entries)
-        _settle_what_is_embedded(ports, tenant, [each.id for each in own])
-    return len(waiting)
+def ask_for_repair(store: JobStore, clock: Clock) -> None:
+    """A change was given up: what it would have changed is to be compared with the tables."""
+    store.ask(INDEX, clock.now())
 
 
-def _settle_what_is_embedded(ports: IndexJobPorts, tenant: str, ids: list[str]) -> None:
-    ports.indexing.index.refresh()
-    entries = ports.indexing.index.lookup(tenant, ids)
-    for record in ids:
-        entry = entries.get(record)
-        if entry is None or entry.embedded or not entry.live:
-            ports.indexing.backlog.settle(tenant, record)
+def catch_up(ports: IndexJobPorts, deadline: Deadline) -> int:
+    """Try again what waits in the backlog; how many tries of records that were.
+
+    Tenants take turns, in rounds, until the deadline or until a round has got nowhere. Raises SearchUnavailable. One
+    tenant's trouble is its own: its records go on waiting.
+    """
+    tried = settled = 0
+    served: set[str] = set()
+    while not deadline.passed:
+        waiting = ports.indexing.backlog.turn(TURN)
+        if not waiting:
+            break
+        tenant = waiting[0].tenant
+        if tenant in served:
+            if not settled:
+                break
+            settled, served = 0, set()
+        served.add(tenant)
+        settled += _try_again(ports, tenant, waiting, deadline)
+        tried += len(waiting)
+    return tried
 
 
-def _is_running(ports: IndexJobPorts, job: IndexJob) -> bool:
-    """Whether there is something left to do for a job: an index that was dropped meanwhile ends it."""
-    return job.phase != "done" and any(info.name == job.index for info in ports.indexing.index.indexes())
+def _try_again(ports: IndexJobPorts, tenant: str, waiting: Sequence[Troubled], deadline: Deadline) -> int:
+    """How many of one tenant's records are settled."""
+    try:
+        versions, outcome = _bring_again(ports, tenant, waiting, deadline)
+        left = outcome.again | {name for name, trouble in outcome.troubled.items() if trouble in WAITING}
+        over = [note for note in waiting if (tenant, note.id) not in left]
+        for note in over:
+            if (tenant, note.id) not in outcome.troubled:
+                ports.indexing.backlog.settle(tenant, note.id, versions.get(note.id, note.version))
+    except (StorageUnavailable, Throttled):
+        return 0
+    return len(over)
 
 
-def _start_build(ports: IndexJobPorts, *, needed: bool = False) -> IndexJob | None:
+def _bring_again(
+    ports: IndexJobPorts, tenant: str, waiting: Sequence[Troubled], deadline: Deadline
+) -> tuple[dict[str, int], Outcome]:
+    """The versions of the facts that are still there, and what became of all."""
+    heads = ports.facts.heads(tenant, [note.id for note in waiting if note.source == "facts"])
+    outcome = indexing.index_heads(ports.indexing, heads.values(), deadline)
+    places = [read_log_id(note.id) for note in waiting if note.source == "conversations"]
+    entries = ports.entries.several(tenant, [(each.run_id, each.sequence) for each in places if each])
+    outcome.add(messages.index_messages(ports.conversations, entries, deadline))
+    return {key: index_version(head.fact, head.edition) for key, head in heads.items()}, outcome
+
+
+def _running(ports: IndexJobPorts) -> Job | None:
+    """The job that has something left to do: an index that was dropped meanwhile ends it."""
+    job = last_job(ports.jobs)
+    if job is None or job.phase == DONE or _info(ports, job.about["index"]) is None:
+        return None
+    return job
+
+
+def _info(ports: IndexJobPorts, name: str) -> IndexInfo | None:
+    return next((info for info in ports.indexing.index.indexes() if info.name == name), None)
+
+
+def _start_asked(ports: IndexJobPorts) -> Job | None:
+    """A repair, when somebody asked for one since the last job began: that one may have been past what was given up."""
+    asked, last = ports.jobs.asked(INDEX), last_job(ports.jobs)
+    if asked is None or (last is not None and last.started_at > asked):
+        return None
+    return _start(ports, "repair", _active(ports), "facts")
+
+
+def _start_build(ports: IndexJobPorts, *, needed: bool = False) -> Job | None:
     known = ports.indexing.index.indexes()
     active = next((info for info in known if info.active), None)
     if not (needed or active is None or _model_changed(ports, active)):
@@ -129,11 +184,10 @@ def _wanted_space(ports: IndexJobPorts) -> EmbeddingSpace | None:
     return EmbeddingSpace(spaces.embedder.model, len(vector))
 
 
-def _start(ports: IndexJobPorts, kind: str, index: IndexInfo, phase: str) -> IndexJob:
-    now = ports.clock.now()
-    job = IndexJob(kind, index.name, phase, None, 0, 0, now, now)  # type: ignore[arg-type]
-    ports.jobs.keep(job)
-    return job
+def _start(ports: IndexJobPorts, kind: str, index: IndexInfo, phase: str) -> Job | None:
+    counters = {"records": 0, "changed": 0}
+    job = Job(INDEX, kind, phase, "", "", counters=counters, about={"index": index.name})
+    return jobs.start(_engine(ports), job)
 
 
 def _active(ports: IndexJobPorts) -> IndexInfo:
@@ -143,74 +197,70 @@ def _active(ports: IndexJobPorts) -> IndexInfo:
     return found
 
 
-def _work(ports: IndexJobPorts, job: IndexJob | None, seconds: float) -> IndexJob | None:
-    deadline = time.monotonic() + seconds
-    while job is not None and job.phase != "done" and time.monotonic() < deadline:
-        following = replace(_STEPS[job.phase](ports, job), step=job.step + 1, updated_at=ports.clock.now())
-        if not ports.jobs.keep(following):
-            return ports.jobs.job()  # another runner works on it
-        job = following
-    return job
+def _engine(ports: IndexJobPorts) -> jobs.JobPorts:
+    return jobs.JobPorts(ports.jobs, ports.clock)
 
 
-def _settle(ports: IndexJobPorts, job: IndexJob) -> IndexJob:
+def _work(ports: IndexJobPorts, job: Job | None, deadline: Deadline) -> Job | None:
+    if job is None:
+        return None
+    phases: Mapping[str, jobs.Phase] = {name: partial(phase, ports) for name, phase in _PHASES.items()}
+    return jobs.work(_engine(ports), job, phases, deadline)
+
+
+def _settle(ports: IndexJobPorts, job: Job, _: Deadline) -> Iterator[Job]:
     ports.sleep(SETTLE_SECONDS)
-    return replace(job, phase="facts")
+    yield job.turned("facts")
 
 
-def _facts(ports: IndexJobPorts, job: IndexJob) -> IndexJob:
+def _facts(ports: IndexJobPorts, job: Job, deadline: Deadline) -> Iterator[Job]:
     page = ports.walk.heads(None, job.cursor, PAGE)
-    changed = _bring(ports, job, page.heads)
-    job = replace(job, cursor=page.next, records=job.records + len(page.heads), changed=job.changed + changed)
-    return job if page.next else replace(job, phase="messages", cursor=None)
+    for heads, cursor in jobs.portions(page, indexing.weight, PORTION_BYTES):
+        wanting = _without_held(ports, job, heads, indexing.name_of, _state_of_head)
+        _check(indexing.bring_heads(ports.indexing, wanting, deadline, [_target(ports, job)]))
+        job = job.at(cursor, records=len(heads), changed=len(wanting))
+        yield job if cursor else job.turned("messages")
 
 
-def _messages(ports: IndexJobPorts, job: IndexJob) -> IndexJob:
-    page = ports.entries.walk(job.cursor, PAGE)
-    drafts = drafts_of(ports.conversations, page.entries)
-    there: dict[str, Entry] = {}
-    for tenant in {draft.tenant for draft in drafts}:
-        ids = [draft.id for draft in drafts if draft.tenant == tenant]
-        there |= ports.indexing.index.lookup(tenant, ids, index=job.index)
-    wanting = [
-        draft for draft in drafts if not _holds(there.get(draft.id), draft.version, wanted=bool(draft.pieces))
-    ]
-    _apply(ports, job, wanting)
-    job = replace(
-        job, cursor=page.next, records=job.records + len(drafts), changed=job.changed + len(wanting)
-    )
-    if page.next:
-        return job
-    return replace(job, phase="swap" if job.kind == "build" else "orphans", cursor=None)
+def _messages(ports: IndexJobPorts, job: Job, deadline: Deadline) -> Iterator[Job]:
+    page = ports.entries.walk(None, job.cursor, PAGE)
+    for entries, cursor in jobs.portions(page, messages.weight, PORTION_BYTES):
+        said = list(filter(messages.is_message, entries))
+        drafts, outcome = messages.drafts_of(ports.conversations, said)
+        wanting = _without_held(ports, job, drafts, lambda draft: draft.name, _state_of_draft)
+        outcome.add(indexing.apply_drafts(ports.indexing, wanting, [_target(ports, job)], deadline))
+        _check(outcome)
+        job = job.at(cursor, records=len(said), changed=len(wanting))
+        yield job if cursor else job.turned("swap" if job.kind == "build" else "orphans")
 
 
-def _orphans(ports: IndexJobPorts, job: IndexJob) -> IndexJob:
+def _orphans(ports: IndexJobPorts, job: Job, _: Deadline) -> Iterator[Job]:
     """Entries whose fact the tables do not have: what a restored table lost, or a removal nobody heard of."""
-    page = ports.indexing.index.walk(after=job.cursor, limit=PAGE, index=job.index)
+    index = job.about["index"]
+    page = ports.indexing.index.walk(after=job.cursor, limit=PAGE, index=index)
     live = [entry for entry in page.entries if entry.live and ":" not in entry.id]
     gone: list[Entry] = []
-    for tenant in {entry.tenant for entry in live}:
-        own = [entry for entry in live if entry.tenant == tenant]
+    for tenant, own in _by_tenant(live, lambda entry: entry.tenant).items():
         there = ports.facts.heads(tenant, [entry.id for entry in own])
         gone += [entry for entry in own if entry.id not in there]
     ports.indexing.index.apply(
-        [Tombstone(entry.tenant, entry.id, entry.version) for entry in gone], index=job.index
+        [Tombstone(entry.tenant, entry.id, entry.version) for entry in gone], index=index
     )
-    job = replace(job, cursor=page.next, changed=job.changed + len(gone))
-    return job if page.next else replace(job, phase="done")
+    job = job.at(page.next, changed=len(gone))
+    yield job if page.next else job.turned(DONE)
 
 
-def _swap(ports: IndexJobPorts, job: IndexJob) -> IndexJob:
+def _swap(ports: IndexJobPorts, job: Job, _: Deadline) -> Iterator[Job]:
     index = ports.indexing.index
-    index.refresh(index=job.index)
-    index.activate(job.index)
+    index.refresh(index=job.about["index"])
+    index.activate(job.about["index"])
     for info in index.indexes():
         if not info.active:
             index.drop(info.name)
-    return replace(job, phase="done", cursor=None)
+    yield job.turned(DONE)
 
 
-_STEPS: dict[str, Callable[[IndexJobPorts, IndexJob], IndexJob]] = {
+_PHASES: dict[str, Callable[[IndexJobPorts, Job, Deadline], Iterator[Job]]] = {
     "settle": _settle,
     "facts": _facts,
     "messages": _messages,
@@ -219,37 +269,50 @@ _STEPS: dict[str, Callable[[IndexJobPorts, IndexJob], IndexJob]] = {
 }
 
 
-def _bring(ports: IndexJobPorts, job: IndexJob, heads: Sequence[Head]) -> int:
-    """Bring heads into the job's index where it does not have them as they are; how many."""
-    drafts: list[Draft] = []
-    for tenant in {head.fact.scope.tenant_id for head in heads}:
-        own = [head for head in heads if head.fact.scope.tenant_id == tenant]
-        entries = ports.indexing.index.lookup(tenant, [head.fact.id for head in own], index=job.index)
-        wanting = [
-            head
-            for head in own
-            if not _holds(
-                entries.get(head.fact.id),
-                index_version(head.fact, head.edition),
-                wanted=searchable(head.fact),
-            )
-        ]
-        policy = ports.indexing.policies.policy(tenant)
-        drafts += [draft_of(ports.indexing, head, policy) for head in wanting]
-    _apply(ports, job, drafts)
-    return len(drafts)
+def _without_held(
+    ports: IndexJobPorts,
+    job: Job,
+    records: Sequence[Record],
+    name_of: Callable[[Record], Name],
+    state_of: Callable[[Record], tuple[int, bool]],
+) -> list[Record]:
+    """The records that the job's index does not have as they are; `state_of` one is its version, and whether it is searched."""
+    there: dict[Name, Entry] = {}
+    for tenant, names in _by_tenant(map(name_of, records), lambda name: name[0]).items():
+        found = ports.indexing.index.lookup(tenant, [record for _, record in names], index=job.about["index"])
+        there |= {(tenant, record): entry for record, entry in found.items()}
+    return [record for record in records if not _holds(there.get(name_of(record)), *state_of(record))]
 
 
-def _apply(ports: IndexJobPorts, job: IndexJob, drafts: Sequence[Draft]) -> None:
-    target = next((info for info in ports.indexing.index.indexes() if info.name == job.index), None)
-    if target is None:
-        raise SearchUnavailable("The index being built is gone. Start again.")
-    if apply_drafts(ports.indexing, drafts, [target]):
-        raise SearchUnavailable("The index refused changes for now. Try again.")
-
-
-def _holds(entry: Entry | None, version: int, *, wanted: bool) -> bool:
+def _holds(entry: Entry | None, version: int, wanted: bool) -> bool:  # noqa: FBT001 - one half of a state
     """Whether the index has a record at this version as it was decided: what was kept out, or let in, stays so until a build."""
     if entry is None or entry.version < version:
         return False
     return not entry.live or (wanted and entry.embedded)
+
+
+def _state_of_head(head: Head) -> tuple[int, bool]:
+    return index_version(head.fact, head.edition), searchable(head.fact)
+
+
+def _state_of_draft(draft: Draft) -> tuple[int, bool]:
+    return draft.version, bool(draft.pieces)
+
+
+def _by_tenant(records: Iterable[Record], tenant_of: Callable[[Record], str]) -> dict[str, list[Record]]:
+    groups: dict[str, list[Record]] = {}
+    for record in records:
+        groups.setdefault(tenant_of(record), []).append(record)
+    return groups
+
+
+def _target(ports: IndexJobPorts, job: Job) -> IndexInfo:
+    target = _info(ports, job.about["index"])
+    if target is None:
+        raise SearchUnavailable("The index being built is gone. Start again.")
+    return target
+
+
+def _check(outcome: Outcome) -> None:
+    if outcome.again:
+        raise SearchUnavailable("The index refused changes for now. Try again.")

@@ -5,11 +5,14 @@ from typing import Literal
 
 from factbook.domain.facts.fact import Fact
 from factbook.domain.retrieval.searchable import searchable
+from factbook.ports.jobs import Job, JobStore
 from factbook.ports.policy.store import PolicyStore
 from factbook.ports.retrieval.index import SearchIndex
-from factbook.ports.retrieval.upkeep import Backlog, IndexJob, JobStore, Trouble
+from factbook.ports.retrieval.upkeep import Backlog, Trouble
 
 COUNTED = 1_000
+INDEX = "index"
+"""The name of the job: there is one index, of all tenants."""
 
 State = Literal["pending", "indexed", "failed"]
 
@@ -30,18 +33,19 @@ def index_state(index: SearchIndex, backlog: Backlog, policies: PolicyStore, fac
     entry = index.lookup(tenant, [fact.id]).get(fact.id)
     note = backlog.of(tenant, fact.id)
     if note is not None and (entry is None or note.version >= entry.version):
-        return Indexed("pending" if note.trouble == "embedding" else "failed", note.trouble)
+        return Indexed("pending" if note.waits else "failed", note.trouble)
     there = entry is not None and entry.live and (entry.revision or 0) >= fact.version
     return Indexed("indexed" if there else "pending")
 
 
 @dataclass(frozen=True)
 class Progress:
-    """The job there is or was last, and how many records wait for their embedding (no more than `COUNTED` are counted)."""
+    """The job there is or was last, and how many records wait to be tried again (no more than `COUNTED` are counted)."""
 
-    job: IndexJob | None
+    job: Job | None
     waiting: int
 
 
-def index_progress(jobs: JobStore, backlog: Backlog) -> Progress:
-    return Progress(jobs.job(), len(backlog.waiting(COUNTED)))
+def index_progress(jobs: JobStore, backlog: Backlog, tenant: str | None) -> Progress:
+    """Of one tenant's records, or of all: None."""
+    return Progress(jobs.job(INDEX), backlog.waiting(tenant, COUNTED))

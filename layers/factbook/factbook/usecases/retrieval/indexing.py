@@ -1,31 +1,39 @@
 """Bring facts into the search index. Safe to repeat and in any order: the index keeps each record's latest state.
 
-Words go in at once; a record whose embedding fails goes in without vectors and is noted in the backlog, so an outage
-of the embeddings endpoint delays search by meaning and nothing else.
+Words go in at once. A record whose embedding fails goes in without vectors and is noted in the backlog, so an outage of
+the embeddings endpoint delays search by meaning and nothing else; one whose payload cannot be read is noted as well, so
+that no tenant's store or key holds up another's records. Work is done in portions of bounded size, up to a deadline.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Literal
 
-from factbook.domain.errors import BadInput, SearchUnavailable, StorageUnavailable, Throttled
+from factbook.domain.errors import BadInput
 from factbook.domain.facts.fact import Fact
 from factbook.domain.filters import Fields
-from factbook.domain.policy.policies import EVERY_INDEX, IndexName, Policy
+from factbook.domain.policy.policies import EVERY_INDEX, IndexName
 from factbook.domain.retrieval.documents import Change, Chunk, Put, Tombstone, chunks
 from factbook.domain.retrieval.searchable import content_words, fact_fields, index_version, searchable
 from factbook.domain.retrieval.tokenizer import Tokenizer
+from factbook.ports.deadline import NEVER, Deadline
 from factbook.ports.facts.blobs import BlobReader
 from factbook.ports.facts.store import Head
 from factbook.ports.policy.store import PolicyStore
 from factbook.ports.retrieval.embeddings import EmbeddingFailure, EmbeddingsUnavailable, Vector
-from factbook.ports.retrieval.index import EmbeddingSpace, IndexInfo, Refused, SearchIndex
+from factbook.ports.retrieval.index import EmbeddingSpace, IndexInfo, IndexMissing, Refused, SearchIndex
 from factbook.ports.retrieval.upkeep import Backlog, DeadLetters, Trouble, Troubled
+from factbook.usecases.jobs import fitting
 from factbook.usecases.retrieval.embedding_spaces import Spaces
 
 MAX_TEXT_BYTES = 10 * 1024 * 1024
 MAX_EMBEDDED_CHUNKS = 200
 """A longer text is found by meaning through its beginning, by words through all of it."""
+PORTION_BYTES = 4 * 1024 * 1024
+"""Of content that is read, cut into tokens and embedded at once; a single text may be larger (`MAX_TEXT_BYTES`)."""
+EMBEDDED_AT_ONCE = 64
+"""Texts between two looks at the deadline."""
 
 Name = tuple[str, str]
 """A record: its tenant and its id."""
@@ -76,37 +84,109 @@ class Draft:
         return self.tenant, self.id
 
 
-def index_heads(ports: IndexingPorts, heads: Iterable[Head]) -> set[Name]:
-    """Index the latest of each fact's heads; the names of those to be tried again.
+@dataclass
+class Outcome:
+    """What became of records. `again`: to be tried again as they are; all others are in the index or noted in the backlog."""
 
-    Raises SearchUnavailable when the index cannot be reached.
+    again: set[Name] = field(default_factory=set)
+    troubled: dict[Name, Trouble] = field(default_factory=dict)
+    unread: dict[Name, str] = field(default_factory=dict)
+    """Kinds of the errors for which records wait (`payload`)."""
+    refused: set[Name] = field(default_factory=set)
+    """Records the index can never hold as they are; they are in the dead letters too."""
+
+    def add(self, other: "Outcome") -> None:
+        self.again |= other.again
+        self.troubled |= other.troubled
+        self.unread |= other.unread
+        self.refused |= other.refused
+
+
+def index_heads(ports: IndexingPorts, heads: Iterable[Head], deadline: Deadline = NEVER) -> Outcome:
+    """Index the latest of each fact's heads, in order; what the deadline leaves over is to be tried again.
+
+    Raises SearchUnavailable when the index cannot be reached, Throttled or StorageUnavailable when nothing can be noted.
     """
     latest: dict[Name, Head] = {}
     for head in heads:
-        name = (head.fact.scope.tenant_id, head.fact.id)
+        name = name_of(head)
         if name not in latest or _version(latest[name]) < _version(head):
             latest[name] = head
+    outcome = Outcome()
+    for portion in fitting(latest.values(), weight, PORTION_BYTES):
+        if deadline.passed:
+            outcome.again |= set(map(name_of, portion))
+        else:
+            outcome.add(bring_heads(ports, portion, deadline))
+    return outcome
+
+
+def bring_heads(
+    ports: IndexingPorts,
+    heads: Sequence[Head],
+    deadline: Deadline,
+    targets: Sequence[IndexInfo] | None = None,
+) -> Outcome:
+    """Index one portion of heads. Raises as `index_heads`."""
+    drafts, outcome = drafts_or_notes(
+        ports, [(_unread(head), partial(_drafts, ports, head)) for head in heads]
+    )
+    outcome.add(apply_drafts(ports, drafts, targets, deadline))
+    return outcome
+
+
+def drafts_or_notes(
+    ports: IndexingPorts, wanted: Iterable[tuple[Sequence[Troubled], Callable[[], list[Draft]]]]
+) -> tuple[list[Draft], Outcome]:
+    """Drafts, each made by itself; where one cannot be made, its notes go to the backlog. Raises what noting raises."""
     drafts: list[Draft] = []
-    again: set[Name] = set()
-    for name, head in latest.items():
+    outcome = Outcome()
+    for notes, make in wanted:
         try:
-            drafts.append(draft_of(ports, head, ports.policies.policy(name[0])))
-        except (StorageUnavailable, Throttled):
-            again.add(name)
-    return again | apply_drafts(ports, drafts)
+            drafts += make()
+        except Exception as error:  # noqa: BLE001 - whatever one tenant's store or key says, the others go on
+            for note in notes:
+                ports.backlog.note(note)
+                outcome.troubled[note.tenant, note.id] = note.trouble
+                outcome.unread[note.tenant, note.id] = type(error).__name__
+    return drafts, outcome
 
 
-def forget(ports: IndexingPorts, tenant: str, record: str, version: int) -> None:
+def forget(ports: IndexingPorts, tenant: str, record: str, version: int) -> Outcome:
     """The record is gone. Raises SearchUnavailable."""
-    apply_drafts(ports, [Draft(tenant, record, version, "facts")])
+    outcome = apply_drafts(ports, [Draft(tenant, record, version, "facts")])
+    ports.backlog.settle(tenant, record, version)
+    return outcome
 
 
-def draft_of(ports: IndexingPorts, head: Head, policy: Policy) -> Draft:
-    """Raises StorageUnavailable when the fact's payload cannot be read."""
+def name_of(head: Head) -> Name:
+    return head.fact.scope.tenant_id, head.fact.id
+
+
+def weight(head: Head) -> int:
+    """Bytes of the text that indexing a head reads."""
+    fact = head.fact
+    if not searchable(fact):
+        return 0
+    payload = fact.size or 0 if fact.content_ref is not None else 0
+    return len(fact.content_text or "") + (payload if payload <= MAX_TEXT_BYTES else 0)
+
+
+def _unread(head: Head) -> list[Troubled]:
+    tenant, fact_id = name_of(head)
+    return [Troubled(tenant, fact_id, "facts", _version(head), "payload")]
+
+
+def _drafts(ports: IndexingPorts, head: Head) -> list[Draft]:
+    return [_draft(ports, head)]
+
+
+def _draft(ports: IndexingPorts, head: Head) -> Draft:
+    """Raises what the stores raise when the fact's payload or its tenant's policy cannot be read."""
     fact = head.fact
     draft = Draft(fact.scope.tenant_id, fact.id, _version(head), "facts")
-    indexes = policy.indexes_of(fact.type)
-    if not searchable(fact) or not indexes:
+    indexes = ports.policies.policy(draft.tenant).indexes_of(fact.type) if searchable(fact) else ()
+    if not indexes:
         return draft
     words, trouble = _words(ports.blobs, fact)
     return with_text(draft, words, fact_fields(fact), ports.tokenizer, indexes, trouble)
@@ -130,82 +210,119 @@ def with_text(
 
 
 def apply_drafts(
-    ports: IndexingPorts, drafts: Sequence[Draft], targets: Sequence[IndexInfo] | None = None
-) -> set[Name]:
-    """Write drafts into every index there is, the one in use and one being built. The names to be tried again.
+    ports: IndexingPorts,
+    drafts: Sequence[Draft],
+    targets: Sequence[IndexInfo] | None = None,
+    deadline: Deadline = NEVER,
+) -> Outcome:
+    """Write drafts into every index there is, the one in use and one being built, and note what troubles them.
 
-    Raises SearchUnavailable when an index cannot be reached or none is there.
+    What is not embedded when the deadline passes waits in the backlog. Raises SearchUnavailable when an index cannot be
+    reached or none is there.
     """
+    outcome = Outcome()
     if not drafts:
-        return set()
-    again: set[Name] = set()
-    troubles = {draft.name: draft.trouble for draft in drafts}
-    for target in _targets(ports) if targets is None else targets:
-        vectors = _vectors(ports, drafts, target.space)
-        waiting = {
-            draft.name
-            for draft in drafts
-            if draft.meanings and target.space is not None and vectors[draft.name] is None
-        }
-        troubles |= {name: troubles[name] or "embedding" for name in waiting}
-        changes = [_change(each, vectors[each.name], embedded=each.name not in waiting) for each in drafts]
-        refused = ports.index.apply(changes, index=target.name)
-        for refusal in refused:
-            name = (refusal.change.tenant, refusal.change.id)
-            if refusal.retry:
-                again.add(name)
-            else:
-                troubles[name] = "refused"
-                _bury(ports, refusal)
+        return outcome
+    outcome.troubled |= {draft.name: draft.trouble for draft in drafts if draft.trouble is not None}
+    for target in targets_of(ports) if targets is None else targets:
+        _write(ports, drafts, target, deadline, outcome)
     for draft in drafts:
-        trouble = troubles[draft.name]
-        if trouble is not None and draft.name not in again:
+        trouble = outcome.troubled.get(draft.name)
+        if trouble is not None and draft.name not in outcome.again:
             ports.backlog.note(Troubled(draft.tenant, draft.id, draft.source, draft.version, trouble))
-    return again
+    return outcome
 
 
-def _targets(ports: IndexingPorts) -> Sequence[IndexInfo]:
+def _write(
+    ports: IndexingPorts, drafts: Sequence[Draft], target: IndexInfo, deadline: Deadline, outcome: Outcome
+) -> None:
+    made = _embedded(ports, drafts, target.space, deadline)
+    changes = []
+    for draft in drafts:
+        vectors, trouble = _vectors(draft, made) if target.space is not None else ((), None)
+        if trouble is not None:
+            outcome.troubled.setdefault(draft.name, trouble)
+        changes.append(_change(draft, vectors, embedded=trouble != "embedding"))
+    try:
+        refused = ports.index.apply(changes, index=target.name)
+    except IndexMissing:
+        if ports.spaces is not None:
+            ports.spaces.forget()  # the list of indexes is out of date
+        raise
+    for refusal in refused:
+        name = (refusal.change.tenant, refusal.change.id)
+        if refusal.retry:
+            outcome.again.add(name)
+        else:
+            outcome.refused.add(name)
+            outcome.troubled[name] = "refused"
+            _bury(ports, refusal)
+
+
+def targets_of(ports: IndexingPorts) -> Sequence[IndexInfo]:
+    """All indexes: the one in use, and one being built, which takes changes from its first moment."""
     known = ports.spaces.known() if ports.spaces else ports.index.indexes()
-    if not any(info.active for info in known):
-        raise SearchUnavailable("There is no search index. Rebuild it.")
+    if not known:
+        raise IndexMissing("There is no search index. Rebuild it.")
     return known
 
 
-def _vectors(
-    ports: IndexingPorts, drafts: Sequence[Draft], space: EmbeddingSpace | None
-) -> dict[Name, tuple[Vector, ...] | None]:
-    """Each draft's vectors in a space, in the order of its meanings; None when one is missing."""
+_Made = Mapping[str, Vector | EmbeddingFailure]
+"""What was made of each text; a text that is not in it was not embedded."""
+
+
+def _embedded(
+    ports: IndexingPorts, drafts: Sequence[Draft], space: EmbeddingSpace | None, deadline: Deadline
+) -> _Made:
     if space is None or ports.spaces is None:
-        return dict.fromkeys((draft.name for draft in drafts), None)
+        return {}
     meanings = [meaning for draft in drafts for meaning in draft.meanings]
     texts = list(dict.fromkeys(text for each in meanings for text in (each.text, each.before) if text))
-    try:
-        made = dict(zip(texts, ports.spaces.embed(texts, space), strict=True))
-    except EmbeddingsUnavailable:
-        made = {}
-    found: dict[Name, tuple[Vector, ...] | None] = {}
-    for draft in drafts:
-        own = [_vector(meaning, made) for meaning in draft.meanings]
-        vectors = tuple(vector for vector in own if vector is not None)
-        found[draft.name] = vectors if len(vectors) == len(own) else None
-    return found
+    made: dict[str, Vector | EmbeddingFailure] = {}
+    for start in range(0, len(texts), EMBEDDED_AT_ONCE):
+        if deadline.passed:
+            break
+        some = texts[start : start + EMBEDDED_AT_ONCE]
+        try:
+            made |= zip(some, ports.spaces.embed(some, space), strict=True)
+        except EmbeddingsUnavailable:
+            break
+    return made
 
 
-def _vector(meaning: Meaning, made: Mapping[str, Vector | EmbeddingFailure]) -> Vector | None:
-    own, before = made.get(meaning.text), made.get(meaning.before)
-    if own is None or isinstance(own, EmbeddingFailure):
-        return None
-    if not meaning.before:
+def _vectors(draft: Draft, made: _Made) -> tuple[tuple[Vector | None, ...], Trouble | None]:
+    """A draft's vectors in the order of its meanings, and why some are missing. None at all while some are to come."""
+    vectors: list[Vector | None] = []
+    trouble: Trouble | None = None
+    for meaning in draft.meanings:
+        vector = _vector(meaning, made)
+        if isinstance(vector, tuple):
+            vectors.append(vector)
+        elif vector is not None and vector.refused:
+            vectors.append(None)
+            trouble = "embedding-refused"
+        else:
+            return (), "embedding"
+    return tuple(vectors), trouble
+
+
+def _vector(meaning: Meaning, made: _Made) -> Vector | EmbeddingFailure | None:
+    """None when one of the texts was not embedded. What was said before is left out where the endpoint refuses it."""
+    own = made.get(meaning.text)
+    if not isinstance(own, tuple) or not meaning.before:
         return own
-    if before is None or isinstance(before, EmbeddingFailure):
-        return None
+    before = made.get(meaning.before)
+    if isinstance(before, EmbeddingFailure) and before.refused:
+        return own
+    if not isinstance(before, tuple):
+        return before
     return tuple(one + BEFORE_WEIGHT * other for one, other in zip(own, before, strict=True))
 
 
-def _change(draft: Draft, vectors: tuple[Vector, ...] | None, *, embedded: bool) -> Change:
+def _change(draft: Draft, vectors: Sequence[Vector | None], *, embedded: bool) -> Change:
     if not draft.pieces or draft.fields is None:
         return Tombstone(draft.tenant, draft.id, draft.version)
-    by_place = dict(enumerate(vectors or ()))
+    by_place = dict(enumerate(vectors))
     made = tuple(Chunk(piece, by_place.get(place)) for place, piece in enumerate(draft.pieces))
     return Put(draft.tenant, draft.id, draft.version, made, draft.fields, embedded)
 

@@ -6,6 +6,7 @@ rarely repeats what it was asked.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from factbook.domain.errors import LogChanged
 from factbook.domain.log.entries import LogEntry
@@ -21,16 +22,22 @@ from factbook.domain.retrieval.messages import (
 )
 from factbook.domain.retrieval.tokenizer import Tokenizer
 from factbook.domain.strict_json import parse_json
+from factbook.ports.deadline import NEVER, Deadline
 from factbook.ports.log.entries import LogStore, StoredEntry
-from factbook.usecases.log.entries import open_entry
+from factbook.ports.retrieval.upkeep import Troubled
+from factbook.usecases.jobs import fitting
+from factbook.usecases.log.entries import log_id_of, open_entry
 from factbook.usecases.log.sealing import Vault
 from factbook.usecases.retrieval.indexing import (
     MAX_EMBEDDED_CHUNKS,
+    PORTION_BYTES,
     Draft,
     IndexingPorts,
     Meaning,
     Name,
+    Outcome,
     apply_drafts,
+    drafts_or_notes,
 )
 
 LOOK_BACK = 10
@@ -46,20 +53,52 @@ class MessagePorts:
     vault: Vault
 
 
-def index_messages(ports: MessagePorts, entries: Iterable[StoredEntry]) -> set[Name]:
-    """Index the messages among the entries; those (by tenant and log id) to be tried again.
+def index_messages(
+    ports: MessagePorts, entries: Iterable[StoredEntry], deadline: Deadline = NEVER
+) -> Outcome:
+    """Index the messages among the entries; what the deadline leaves over is to be tried again. Raises as `index_heads`."""
+    spoken = list(filter(is_message, entries))
+    spoken.sort(key=lambda entry: (entry.tenant, entry.run_id, entry.sequence))
+    outcome = Outcome()
+    for portion in fitting(spoken, weight, PORTION_BYTES):
+        if deadline.passed:
+            outcome.again |= set(map(name_of, portion))
+        else:
+            drafts, noted = drafts_of(ports, portion)
+            outcome.add(noted)
+            outcome.add(apply_drafts(ports.indexing, drafts, deadline=deadline))
+    return outcome
 
-    Raises SearchUnavailable; Throttled or StorageUnavailable when keys or entries cannot be read.
-    """
-    return apply_drafts(ports.indexing, drafts_of(ports, entries))
 
-
-def drafts_of(ports: MessagePorts, entries: Iterable[StoredEntry]) -> list[Draft]:
+def drafts_of(ports: MessagePorts, spoken: Iterable[StoredEntry]) -> tuple[list[Draft], Outcome]:
+    """Drafts of messages. Those of a run that cannot be read for now are noted instead. Raises what noting raises."""
     runs: dict[tuple[str, str], list[StoredEntry]] = {}
-    for entry in entries:
-        if is_spoken(entry):
-            runs.setdefault((entry.tenant, entry.run_id), []).append(entry)
-    return [draft for spoken in runs.values() for draft in _of_run(ports, spoken)]
+    for entry in spoken:
+        runs.setdefault((entry.tenant, entry.run_id), []).append(entry)
+    return drafts_or_notes(
+        ports.indexing, [(list(map(_unread, run)), partial(_of_run, ports, run)) for run in runs.values()]
+    )
+
+
+def is_message(entry: StoredEntry) -> bool:
+    """Whether a search may find it. One that does not name its own place is not as it was written."""
+    try:
+        return is_spoken(entry) and log_id_of(entry) is not None
+    except LogChanged:
+        return False
+
+
+def name_of(entry: StoredEntry) -> Name:
+    return entry.tenant, str(log_id_of(entry))
+
+
+def weight(entry: StoredEntry) -> int:
+    """Bytes that indexing a message reads, at least."""
+    return len(entry.text)
+
+
+def _unread(entry: StoredEntry) -> Troubled:
+    return Troubled(*name_of(entry), "conversations", MESSAGE_VERSION, "payload")
 
 
 def is_spoken(entry: StoredEntry) -> bool:

@@ -13,6 +13,7 @@ from factbook.usecases.log.appending import LogWriter
 from factbook.usecases.log.sealing import Vault
 
 if TYPE_CHECKING:
+    from factbook.adapters.log.dynamodb_entries import DynamoMessages
     from factbook.ports.log.checkpoints import CheckpointRequests, CheckpointStore, Signer
     from factbook.ports.log.clock import LogClock
     from factbook.ports.log.sealing import KeyWrapper
@@ -40,6 +41,13 @@ class LogServices:
     @cached_property
     def store(self) -> DynamoLog:
         return DynamoLog(self._client("dynamodb"), self._settings.log_table)
+
+    @cached_property
+    def entries(self) -> "DynamoMessages":
+        """Entries of many runs at once, and walks over all of them."""
+        from factbook.adapters.log.dynamodb_entries import DynamoMessages
+
+        return DynamoMessages(self._client("dynamodb"), self._settings.log_table)
 
     @cached_property
     def tree(self) -> DynamoTree:

@@ -3,17 +3,16 @@
 from functools import cached_property
 from typing import Any
 
-from factbook.adapters.facts.dynamodb_walks import DynamoFactWalk, DynamoRemains
 from factbook.adapters.facts.s3_reader import S3BlobReader
-from factbook.adapters.log.dynamodb_entries import DynamoMessages
 from factbook.adapters.retrieval.dynamodb_backlog import DynamoBacklog
-from factbook.adapters.retrieval.dynamodb_jobs import DynamoJobs
 from factbook.adapters.retrieval.openai_embeddings import EmbeddingSettings, OpenAICompatibleEmbedder
 from factbook.adapters.retrieval.secrets_manager import SecretsManager
 from factbook.adapters.retrieval.sqs_dead_letters import SqsDeadLetters
 from factbook.domain.errors import SearchUnavailable
 from factbook.domain.retrieval.tokenizer import Tokenizer
 from factbook.ports.clock import Clock
+from factbook.ports.facts.walks import FactWalk
+from factbook.ports.jobs import JobStore
 from factbook.ports.policy.store import PolicyStore
 from factbook.ports.retrieval.index import SearchIndex
 from factbook.settings import Settings
@@ -43,6 +42,8 @@ class SearchServices:
         policies: PolicyStore,
         facts: FactPorts,
         logs: LogServices,
+        walk: FactWalk,
+        jobs: JobStore,
     ) -> None:
         self.settings = settings
         self._client = client
@@ -50,6 +51,8 @@ class SearchServices:
         self._policies = policies
         self._facts = facts
         self._logs = logs
+        self._walk = walk
+        self._job_store = jobs
 
     @cached_property
     def engine(self) -> SearchPorts:
@@ -57,56 +60,43 @@ class SearchServices:
 
     @cached_property
     def recall(self) -> RecallPorts:
-        return RecallPorts(self.engine, self._logs.store, self.messages, self._logs.vault)
+        return RecallPorts(self.engine, self._logs.store, self._logs.entries, self._logs.vault)
 
     @cached_property
     def conversations(self) -> MessagePorts:
         return MessagePorts(self.indexing, self._logs.store, self._logs.vault)
 
     @cached_property
-    def messages(self) -> DynamoMessages:
-        return DynamoMessages(self._client("dynamodb"), self.settings.log_table)
-
-    @cached_property
     def indexing(self) -> IndexingPorts:
-        settings = self.settings
         return IndexingPorts(
             index=self.index,
             tokenizer=self.tokenizer,
             blobs=S3BlobReader(self._client("s3")),
             policies=self._policies,
             backlog=self.backlog,
-            dead_letters=SqsDeadLetters(self._client("sqs"), settings.index_dead_letters),
+            dead_letters=self.dead_letters,
             spaces=self._spaces(INDEXING_PATIENCE),
         )
+
+    @cached_property
+    def dead_letters(self) -> SqsDeadLetters:
+        return SqsDeadLetters(self._client("sqs"), self.settings.index_dead_letters)
 
     @cached_property
     def backlog(self) -> DynamoBacklog:
         return DynamoBacklog(self._client("dynamodb"), self.settings.access_table)
 
     @cached_property
-    def job_store(self) -> DynamoJobs:
-        return DynamoJobs(self._client("dynamodb"), self.settings.access_table)
-
-    @cached_property
-    def walk(self) -> DynamoFactWalk:
-        return DynamoFactWalk(self._client("dynamodb"), self.settings.facts_table, self._facts.facts)
-
-    @cached_property
     def jobs(self) -> IndexJobPorts:
         return IndexJobPorts(
             indexing=self.indexing,
             facts=self._facts.facts,
-            walk=self.walk,
-            jobs=self.job_store,
+            walk=self._walk,
+            jobs=self._job_store,
             clock=self._clock,
             conversations=self.conversations,
-            entries=self.messages,
+            entries=self._logs.entries,
         )
-
-    @cached_property
-    def remains(self) -> DynamoRemains:
-        return DynamoRemains(self._client("dynamodb"), self.settings.facts_table, self._facts.blobs.discard)
 
     @cached_property
     def _secrets(self) -> TrustedAnswers[str, str]:

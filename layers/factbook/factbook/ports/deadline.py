@@ -1,0 +1,29 @@
+"""How long work may go on: taken from what an invocation has left, and asked after every bounded piece of work."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Deadline:
+    """Work stops `seconds` after it was made. A piece of work that has begun is finished."""
+
+    seconds: float
+    elapsed: Callable[[], float] = time.monotonic
+    _start: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_start", self.elapsed())
+
+    @property
+    def left(self) -> float:
+        """Seconds, 0 when it has passed."""
+        return max(0.0, self.seconds - (self.elapsed() - self._start))
+
+    @property
+    def passed(self) -> bool:
+        return self.left == 0
+
+
+NEVER = Deadline(float("inf"))

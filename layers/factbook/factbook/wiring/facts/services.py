@@ -1,0 +1,27 @@
+"""The composition root of what follows and walks the facts; it needs no search layer."""
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from factbook.adapters.facts.dynamodb_walks import DynamoFactWalk, DynamoRemains
+
+if TYPE_CHECKING:
+    from factbook.settings import Settings
+    from factbook.usecases.facts.ports import FactPorts
+
+
+class FactServices:
+    """Each part is made at first use."""
+
+    def __init__(self, settings: "Settings", client: Any, ports: "FactPorts") -> None:
+        self._settings = settings
+        self._client = client
+        self._ports = ports
+
+    @cached_property
+    def walk(self) -> DynamoFactWalk:
+        return DynamoFactWalk(self._client("dynamodb"), self._settings.facts_table, self._ports.facts)
+
+    @cached_property
+    def remains(self) -> DynamoRemains:
+        return DynamoRemains(self._client("dynamodb"), self._settings.facts_table, self._ports.blobs.discard)
