@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
@@ -20,11 +21,16 @@ from factbook_local.openapi import load_apps
 
 API = (ROOT / "docs" / "api.md").read_text()
 SETTINGS = (ROOT / "docs" / "settings.md").read_text()
+DECISIONS = (ROOT / "docs" / "adr" / "README.md").read_text()
 ROUTES = {route.key: route for app in load_apps() for route in app}
 SECTIONS = {
     title.strip("`"): text
     for title, _, text in (part.partition("\n") for part in re.split(r"^### ", API, flags=re.MULTILINE)[1:])
 }
+PAGES = [*sorted((ROOT / "docs").rglob("*.md")), *sorted(ROOT.glob("*.md"))]
+FOLDERS = (
+    "domain|ports|usecases|adapters|api|wiring|verify|factbook|functions|layers|local|cli|tests|docs|events"
+)
 EVERYWHERE = {error.code for error, status in STATUSES.items() if status in (401, 413, 429)} | {
     "storage-unavailable"
 }
@@ -115,3 +121,53 @@ def test_links_between_pages_lead_somewhere() -> None:
     for page in (ROOT / "docs").glob("*.md"):
         for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):
             assert (page.parent / target).exists(), (page.name, target)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_link_leads_to_a_file_and_every_anchor_to_a_heading(page: Path) -> None:
+    for target, anchor in re.findall(r"\]\(([^)#:]*)#?([^)]*)\)", page.read_text()):
+        if target.startswith("http") or anchor.startswith("//"):
+            continue
+        there = page.parent / target if target else page
+        assert there.exists(), target
+        if anchor:
+            headings = re.findall(r"^#+ (.*)$", there.read_text(), re.MULTILINE)
+            assert anchor in {re.sub(r"[^\w -]", "", each.lower()).replace(" ", "-") for each in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_file_a_page_names_is_there(page: Path) -> None:
+    roots = (ROOT, ROOT / "layers" / "factbook", ROOT / "layers" / "factbook" / "factbook")
+    named = re.findall(rf"`((?:{FOLDERS})/[\w/.-]+)`", page.read_text())
+    assert [name for name in named if not any((root / name).exists() for root in roots)] == []
+
+
+def test_every_page_stands_behind_one_of_the_two_doors() -> None:
+    doors = re.findall(r"\]\(([^)]+\.md)\)", (ROOT / "docs" / "README.md").read_text())
+    behind = {(ROOT / "docs" / target).resolve() for target in doors}
+    decisions = set((ROOT / "docs" / "adr").glob("0*.md"))
+    listed = {
+        (ROOT / "docs" / "adr" / name).resolve() for name in re.findall(r"\((0[\w-]+\.md)\)", DECISIONS)
+    }
+    assert set(PAGES) - decisions <= behind | {ROOT / "docs" / "README.md"}
+    assert decisions == listed
+
+
+def test_the_status_table_claims_no_route_that_is_not_there_and_plans_none_that_is() -> None:
+    table = (ROOT / "README.md").read_text().partition("## Status")[2].partition("\n## ")[0]
+    rows = [row.split("|")[2:4] for row in table.splitlines() if row.startswith("| ")]
+    assert len(rows) > 8
+    route = re.compile(r"`((?:GET|POST|PUT|DELETE) [^`]+)`")
+    built, planned = ({key for row in rows for key in route.findall(row[column])} for column in (0, 1))
+    assert built <= set(ROUTES)
+    assert planned
+    assert not planned & set(ROUTES)
+
+
+def test_the_costs_add_up() -> None:
+    table = (ROOT / "docs" / "cost.md").read_text().partition("## Two loads")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| \**([\w ]+?)\** \| \**\$([\d.]+)\** \| \**\$([\d.]+)\** \|$", table, re.MULTILINE)
+    *parts, (name, *totals) = rows
+    assert name == "together"
+    for column, total in enumerate(totals, start=1):
+        assert round(sum(float(row[column]) for row in parts), 2) == float(total)

@@ -1,1 +1,1 @@
-"""What only searching functions carry: the index adapters and the libraries they need. Import the module you use."""
+"""The search indexes. Only functions that search or index are deployed with this package; import the module you use."""

@@ -1,4 +1,4 @@
-"""The one tokenizer of the product: English stems and stop words from libraries, everything else from `domain.tokens`."""
+"""The tokenizer that both indexes use: `domain.retrieval.tokenizer` with English stems and stop words of libraries."""
 
 from functools import lru_cache
 

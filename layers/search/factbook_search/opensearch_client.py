@@ -1,4 +1,4 @@
-"""The connection to an OpenSearch service, and what its failures mean to a caller."""
+"""The connection to an OpenSearch service, and the translation of its errors."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,7 +20,8 @@ def connect(
 ) -> OpenSearch:
     """A client that connects when first used. `credentials` (botocore's) sign requests for the managed service.
 
-    One retry, for a kept-alive connection that the service has closed; every request is safe to repeat.
+    A request is tried once more, since the service may have closed a connection that was kept open. Every request that is
+    made here is safe to repeat.
     """
     auth = Urllib3AWSV4SignerAuth(credentials, region) if credentials is not None else None
     return OpenSearch(
@@ -36,7 +37,7 @@ def connect(
 
 @contextmanager
 def outages() -> Iterator[None]:
-    """Turns the client's errors into the port's; their own text may hold content and stays out of messages."""
+    """Raises the port's errors in place of the client's. The client's text may hold content, so it is not passed on."""
     try:
         yield
     except NotFoundError as error:

@@ -1,7 +1,7 @@
 """The search index in an OpenSearch service (2.19 or later, k-NN included).
 
-Each index has a write alias of its own, and the active one the alias `prefix`; changes name an alias and require it, so
-that no request can bring an index into being, whatever the cluster allows.
+Each index has an alias for writes, and the active index has the alias `prefix`. Every change names an alias and requires
+that it exists, so no write can create an index, whatever the cluster's settings allow.
 """
 
 import json
@@ -37,9 +37,11 @@ from .opensearch_writes import apply_changes
 READ_SECONDS = 10
 ADMIN_SECONDS = 30
 SERVER_SHARE = 0.8
-"""Of a search's time: the service is asked to give up before the connection does, so that a fast leg's answer arrives."""
+"""The part of a search's time after which the service is to give up. It is less than 1 so that the answer of a fast leg
+still arrives when the other leg is too slow."""
 TIME_EXCEEDED = {"time_exceeded_exception", "Time exceeded"}
-"""How the service says that a search ran into its timeout, as a cause's type or its reason, by where it noticed."""
+"""Texts by which the service says that a search ran into its timeout; some come as the type of a cause, some as its
+reason."""
 LOOKUP = 1_000
 
 
@@ -209,9 +211,10 @@ def _is_empty(leg: Leg) -> bool:
 
 
 def _is_short(answer: LegAnswer, response: dict[str, Any], leg: Leg, passing: int) -> bool:
-    """Whether records are missing: chunks of few records took the places, or a graph of many like vectors gave too little.
+    """Whether a vector leg found fewer records than it should have.
 
-    Asking once more for as many neighbours as there are documents makes the service compare them one by one.
+    That happens when chunks of a few records fill all places, and when the graph of many similar vectors returns too few.
+    The leg is then asked again for as many neighbours as there are documents: the service compares those one by one.
     """
     if isinstance(leg, KeywordLeg) or isinstance(answer, LegFailure):
         return False

@@ -15,10 +15,10 @@ Body = dict[str, Any]
 
 MOST_NEIGHBOURS = 10_000
 FEWEST_NEIGHBOURS = 300
-"""Fewer would save little and cost recall: the graph is searched as widely as neighbours are asked for, and a filtered
-set of no more is compared one by one (lucene)."""
+"""The least number of neighbours to ask for. A smaller number would find fewer of the right ones and save little time. Lucene
+compares a filtered set of this size or less one by one."""
 EXACT_BELOW = 20_000
-"""Filtered sets up to this size are compared one by one (faiss; lucene decides by itself)."""
+"""faiss compares filtered sets up to this size one by one; lucene decides by itself."""
 
 
 def index_body(
@@ -100,7 +100,7 @@ def query(rule: Filter) -> Body:
 
 
 def leg_body(tenant: str, leg: Leg, neighbours: int, timeout_ms: int) -> Body:
-    """One search of an `_msearch`: the best chunk of each record, ties by id, nothing of the documents but their ids."""
+    """One search of an `_msearch`: the best chunk of each record, equal scores by id. It returns ids, never the texts."""
     rule = within(tenant, leg.filter)
     if isinstance(leg, KeywordLeg):
         terms = [{"term": {"text": {"value": term}}} for term in leg.terms]
@@ -121,7 +121,7 @@ def leg_body(tenant: str, leg: Leg, neighbours: int, timeout_ms: int) -> Body:
 
 
 def count_body(tenant: str, leg: VectorLeg, timeout_ms: int) -> Body:
-    """How many documents a vector leg could have given, counted up to MOST_NEIGHBOURS."""
+    """Counts the documents that pass a vector leg's filter, up to MOST_NEIGHBOURS."""
     return {
         "query": {"bool": {"filter": [within(tenant, leg.filter), {"exists": {"field": "vector"}}]}},
         "size": 0,
@@ -131,5 +131,5 @@ def count_body(tenant: str, leg: VectorLeg, timeout_ms: int) -> Body:
 
 
 def neighbours_of(leg: Leg) -> int:
-    """Twice the limit, since several chunks of a record may be near."""
+    """How many neighbours to ask for: twice the limit, since several chunks of one record may be among them."""
     return min(max(2 * leg.limit, FEWEST_NEIGHBOURS), MOST_NEIGHBOURS)

@@ -1,9 +1,10 @@
 """Changes as versioned documents, and the order of writes that keeps a record of several chunks whole.
 
-The service orders the writes of one document by the writer's version (`external_gte`): 2 v for a document, 2 v + 1 for a
-tombstone, which is a document too, because the service forgets deletes. A record's chunks are documents of their own,
-so chunk 0 decides: it is written first, the others follow only when it won, and whoever wrote then looks whether
-chunks past the current head are left and buries them. Every step may be repeated or interleaved with another writer's.
+The service orders the writes of one document by the version that the writer gives (`external_gte`): 2 v for a document and
+2 v + 1 for a tombstone. A tombstone is a document too, because the service forgets deletes after a minute. Each chunk is a
+document of its own and could win or lose by itself, so chunk 0 (the head) decides for its record: it is written first, and
+the others follow only when it was accepted. Then the writer reads the head again and writes tombstones over chunks that
+the head does not count. Every step may be repeated, or mixed with the steps of another writer.
 """
 
 import json
@@ -25,7 +26,7 @@ BULK_SECONDS = 30
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One document to write for the sake of a change."""
+    """One document that a change has to write."""
 
     change: Change
     chunk: int
@@ -38,26 +39,26 @@ class Document:
 
 
 Outcome = Literal["created", "replaced", "obsolete"] | Refused
-"""Obsolete: a newer version is there."""
+"""What became of a document; obsolete: the index has a newer version."""
 
 
 def apply_changes(client: OpenSearch, alias: str, changes: Sequence[Change]) -> list[Refused]:
-    """Each change by itself; the refused ones in the order given."""
+    """Applies each change on its own; the answer names those that were refused, in the order given."""
     problems = ((change, change_problem(change, _dimensions(change))) for change in changes)
     refused = {id(change): Refused(change, problem, retry=False) for change, problem in problems if problem}
     possible = [change for change in changes if id(change) not in refused]
     with outages():
         heads = write(client, alias, [_document(change, 0) for change in possible])
-        fates = list(zip(possible, heads, strict=True))
-        won = [change for change, outcome in fates if outcome in ("created", "replaced")]
+        outcomes = list(zip(possible, heads, strict=True))
+        won = [change for change, outcome in outcomes if outcome in ("created", "replaced")]
         rest = write(client, alias, [_document(put, at) for put in won for at in range(1, _length(put))])
         refused |= {
             id(outcome.change): outcome for outcome in (*heads, *rest) if isinstance(outcome, Refused)
         }
         unsure = [
-            c for c, outcome in fates if id(c) not in refused and (outcome != "created" or _length(c) > 1)
+            c for c, outcome in outcomes if id(c) not in refused and (outcome != "created" or _length(c) > 1)
         ]
-        refused |= {id(outcome.change): outcome for outcome in _settle(client, alias, unsure)}
+        refused |= {id(outcome.change): outcome for outcome in _remove_extra_chunks(client, alias, unsure)}
     return [refused[id(change)] for change in changes if id(change) in refused]
 
 
@@ -75,25 +76,29 @@ def write(client: OpenSearch, alias: str, documents: Sequence[Document]) -> list
     return outcomes
 
 
-def _settle(client: OpenSearch, alias: str, changes: Sequence[Change]) -> list[Refused]:
-    """Buries chunks that no current head counts. The first of a record goes last: while it shows, a repeat finds the others.
+def _remove_extra_chunks(client: OpenSearch, alias: str, changes: Sequence[Change]) -> list[Refused]:
+    """Writes tombstones over chunks that the current head of their record does not count.
 
-    A new record of one chunk needs none of this: nothing was there before, and a writer that comes later settles itself.
+    The first extra chunk of a record is removed last: as long as it is there, a repeated change finds the others. A new
+    record of one chunk needs none of this, since there was nothing before it, and a later writer does it for its own.
     """
     if not changes:
         return []
     wanted = [(change, at) for change in changes for at in (0, _length(change))]
     docs = [{"_id": document_id(c.tenant, c.id, at), "_source": ["chunks", "live"]} for c, at in wanted]
     found = client.mget(index=alias, body={"docs": docs}, params={"request_timeout": BULK_SECONDS})["docs"]
-    graves = [_graves(*each) for each in zip(changes, found[::2], found[1::2], strict=True)]
-    deep = write(client, alias, [grave for row in graves for grave in row[1:]])
-    refused = {id(outcome.change): outcome for outcome in deep if isinstance(outcome, Refused)}
-    firsts = write(client, alias, [row[0] for row in graves if row and id(row[0].change) not in refused])
+    extra = [_tombstones_of_extra(*each) for each in zip(changes, found[::2], found[1::2], strict=True)]
+    others = write(client, alias, [tombstone for row in extra for tombstone in row[1:]])
+    refused = {id(outcome.change): outcome for outcome in others if isinstance(outcome, Refused)}
+    firsts = write(client, alias, [row[0] for row in extra if row and id(row[0].change) not in refused])
     return [*refused.values(), *(outcome for outcome in firsts if isinstance(outcome, Refused))]
 
 
-def _graves(change: Change, head: dict[str, Any], beyond: dict[str, Any]) -> list[Document]:
-    """Tombstones for this record's chunks past its head, at the head's version; `beyond` is the first chunk this change has not."""
+def _tombstones_of_extra(change: Change, head: dict[str, Any], beyond: dict[str, Any]) -> list[Document]:
+    """Tombstones for the chunks of a record that its head does not count, at the head's version.
+
+    `beyond` is the first chunk that this change does not have.
+    """
     own = _length(change)
     if not head.get("found"):
         return []
@@ -147,7 +152,7 @@ def _length(change: Change) -> int:
 
 
 def _dimensions(change: Change) -> int | None:
-    """Of its first vector: the service knows the index's and refuses another."""
+    """The size of a change's first vector; the service itself refuses a size that is not the index's."""
     vectors = (
         (chunk.vector for chunk in change.chunks if chunk.vector) if isinstance(change, Put) else iter(())
     )
@@ -155,7 +160,7 @@ def _dimensions(change: Change) -> int | None:
 
 
 def _batches(documents: Iterable[Document]) -> Iterator[list[tuple[Document, str]]]:
-    """Bulk bodies of about BULK_BYTES: a document's part is two lines."""
+    """Documents in bulk bodies of about BULK_BYTES, each with its two lines of the body."""
     batch: list[tuple[Document, str]] = []
     size = 0
     for document in documents:

@@ -13,7 +13,9 @@ Condition = tuple[str, list[str | int]]
 
 
 def condition(rule: Filter) -> Condition:
-    """SQL that is 1 or 0, never NULL, so that a negation is the complement. Raises nothing: check the fields before."""
+    """SQL and its values. It is 1 or 0 and never NULL, so that NOT gives the opposite. Check the fields before: nothing is
+    checked here.
+    """
     match rule:
         case AllOf(parts):
             return _joined(" AND ", [condition(part) for part in parts], empty="1")
@@ -41,7 +43,7 @@ def _joined(word: str, conditions: list[Condition], empty: str) -> Condition:
 
 
 def _one_of(field: str, wanted: tuple[str | int, ...]) -> Condition:
-    """The values travel as one JSON array: SQLite bounds the number of parameters."""
+    """The values are passed as one JSON array, since SQLite limits the number of parameters."""
     listed = "(SELECT value FROM json_each(?))"
     if field == MANY:
         sql = f"EXISTS (SELECT 1 FROM json_each(coalesce(d.{field}, '[]')) WHERE value IN {listed})"

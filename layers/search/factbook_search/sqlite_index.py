@@ -1,7 +1,7 @@
 """The search index in one SQLite file, for local use: several processes may open it at once.
 
-FTS5 gives the postings, sqlite-vec the distances. A change is applied in the transaction that checks its version, so
-order safety needs no more than a comparison.
+FTS5 gives the postings, sqlite-vec the distances. One transaction compares a change's version with what is there and
+applies it, so changes that arrive out of order need no more care.
 """
 # ruff: noqa: S608 - names in a statement are the product's own; every value is bound
 
@@ -87,7 +87,7 @@ _ENTRY = "SELECT tenant, id, version, live, revision, chunks, embedded FROM docs
 
 
 class SqliteIndex:
-    """`path` is made when absent. Safe to share between threads: one operation at a time."""
+    """The file at `path` is made when it is not there. Threads may share an index; it does one operation at a time."""
 
     def __init__(self, path: Path | str, busy_seconds: float = 5.0) -> None:
         self._lock = threading.Lock()
@@ -125,7 +125,7 @@ class SqliteIndex:
                 problem = change_problem(change, table.dimensions)
                 if problem is not None:
                     refused.append(Refused(change, problem, retry=False))
-                elif self._is_news(change, table.k):
+                elif self._is_newer(change, table.k):
                     self._replace(change, table)
         return refused
 
@@ -160,7 +160,7 @@ class SqliteIndex:
         return EntryPage(entries[:limit], json.dumps([last.tenant, last.id]))
 
     def refresh(self, *, index: str | None = None) -> None:
-        """A committed change is visible already; only the index has to be there."""
+        """Nothing to do: a committed change can be found at once. Raises IndexMissing when there is no index."""
         with self._transaction():
             self._table(index)
 
@@ -218,7 +218,7 @@ class SqliteIndex:
         return _hits(self._db.execute(sql, {"terms": terms, "limit": leg.limit, **values}))
 
     def _by_meaning(self, tenant: str, leg: VectorLeg, table: "_Table") -> LegAnswer:
-        """Asks for more neighbours while the chunks of few records take all the places."""
+        """The nearest records. More neighbours are asked for as long as chunks of a few records fill all places."""
         if vector_problem(leg.vector, table.dimensions) is not None:
             return LegFailure("unavailable")
         where, values = _within(tenant, leg.filter)
@@ -235,7 +235,7 @@ class SqliteIndex:
                 return _hits(ranked[: leg.limit])
             near = min(near * 4, NEAREST)
 
-    def _is_news(self, change: Change, k: int) -> bool:
+    def _is_newer(self, change: Change, k: int) -> bool:
         row = self._db.execute(
             f"SELECT version, live FROM docs_{k} WHERE tenant = ? AND id = ? AND chunk = 0",
             (change.tenant, change.id),

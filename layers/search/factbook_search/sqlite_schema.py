@@ -2,7 +2,7 @@
 
 `words_k` is an inverted index without content; `terms_k` reads its postings, so BM25 is computed in SQL with the same
 formula and statistics as the server's index, and no query language is involved. Tokens hold no space and no ASCII sign
-but `_` (`domain.tokens`): this tokenizer setting splits at the spaces alone.
+but `_` (see `domain.retrieval.tokenizer`), so this tokenizer setting splits them at spaces alone.
 """
 
 from factbook.domain.retrieval.documents import KEYWORD_FIELDS, NUMBER_FIELDS

@@ -1,4 +1,4 @@
-"""Opaque signed cursors: a position that is good for one query of one principal only."""
+"""Opaque signed cursors. A cursor holds a position in a list, and works for the query and the principal it was made for."""
 
 import base64
 import binascii
@@ -14,7 +14,7 @@ _MAC_BYTES = 16
 
 
 class Cursors:
-    """Signs positions with the deployment's key."""
+    """Makes and checks cursors; `signing_key` is the deployment's."""
 
     def __init__(self, signing_key: Callable[[], bytes]) -> None:
         self._signing_key = signing_key

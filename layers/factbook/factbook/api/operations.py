@@ -1,4 +1,7 @@
-"""Which write a request is: the same Idempotency-Key of the same principal on the same route is the same operation."""
+"""Identifies the write that a request asks for.
+
+Two requests are the same operation when they have the same Idempotency-Key, principal and route.
+"""
 
 import hashlib
 import secrets
@@ -13,7 +16,10 @@ MAX_KEY_LENGTH = 255
 
 
 def identify(request: Request, principal: Principal) -> Operation:
-    """Raises BadInput for an Idempotency-Key that is empty or too long."""
+    """The operation of a request; without an Idempotency-Key it is unlike any other.
+
+    Raises BadInput for an Idempotency-Key that is empty or too long.
+    """
     body = dump_json([dict(request.path), dict(request.query), request.body_digest])
     key = request.headers.get("idempotency-key")
     if key is None:

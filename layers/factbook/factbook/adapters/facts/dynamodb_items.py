@@ -1,4 +1,4 @@
-"""Facts as items of the facts table: attribute names and index keys (docs/architecture.md)."""
+"""Facts as items of the facts table. docs/architecture.md shows an item and explains the letters of its attributes."""
 
 from factbook.adapters.dynamodb.client import Item
 from factbook.adapters.dynamodb.key_parts import key, shard_of
@@ -11,6 +11,7 @@ LISTING_SHARDS = 4
 ADMIN_SHARDS = 8
 HEAD = "h"
 _BESIDE = {"id", "type", "scope", "version", "revision_id"}
+"""Fields that are not in `d`: they have attributes of their own, or follow from the key."""
 
 
 def fact_key(tenant: str, fact_id: str) -> str:
@@ -22,13 +23,13 @@ def revision_sort(version: int) -> str:
 
 
 def listing_partition(tenant: str, container: str | None, shard: int, *, closed: bool) -> str:
-    """Partition of the `listing` index, or of the `admin` index when there is no container."""
+    """The partition of a fact in the `listing` index, or in the `admin` index when `container` is None."""
     owner = key(tenant, str(shard)) if container is None else key(tenant, container, str(shard))
     return owner + ("|closed" if closed else "")
 
 
 def revision_item(fact: Fact) -> Item:
-    """The attributes every revision has, its key included."""
+    """The attributes that closed revisions and heads have in common, with the key of a closed revision."""
     return {
         "pk": fact_key(fact.scope.tenant_id, fact.id),
         "sk": revision_sort(fact.version),
@@ -54,7 +55,8 @@ def head_item(head: Head) -> Item:
         "o": f"{fact.created_at}|{fact.id}",
         "x": fact.expires_at,
         "rv": 1 if fact.review else None,
-        # One second late: DynamoDB compares whole seconds, and reads hide by the exact instant anyway.
+        # Rounded up to the next second, so that DynamoDB never removes a fact before it expires. Reads compare the
+        # exact instant.
         "ttl": times.epoch_ms(fact.expires_at) // 1000 + 1 if fact.expires_at else None,
     }
 

@@ -28,7 +28,7 @@ def text_hash(text: str) -> str:
 
 @dataclass(frozen=True)
 class LogId:
-    """An entry's id, taken apart: enough to find it with one read."""
+    """The parts of an entry's id. They are the key of its item, so one read finds the entry."""
 
     run_id: str
     sequence: int
@@ -44,7 +44,7 @@ class LogId:
 
 
 def read_log_id(text: str) -> LogId | None:
-    """None for what no entry can be called."""
+    """The parts of an id, or None when the text is not the id of any entry."""
     match = _LOG_ID.fullmatch(text)
     return LogId(match[1], int(match[2]), match[3]) if match else None
 
@@ -59,5 +59,5 @@ def random_seed() -> str:
 
 
 def derived_seed(operation: str, position: int) -> str:
-    """The seed of one entry of a request that may be sent again: the same request always makes the same."""
+    """The seed of one entry of a request with an idempotency key: the request always makes the same seed when sent again."""
     return hashlib.sha256(f"log:{operation}/{position}".encode()).hexdigest()[:NONCE_DIGITS]

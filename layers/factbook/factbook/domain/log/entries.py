@@ -1,4 +1,4 @@
-"""What an entry of the log is: asked for, chained, and read back."""
+"""Entries of the log: as a caller asks for one, as it is chained, and as it is read back."""
 
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -47,7 +47,7 @@ class LogEntry(CamelModel):
     payload_erased_at: str | None = None
 
     def to_json(self) -> dict[str, Any]:
-        # The payload is the caller's own JSON: its nulls are meant, and must not be left out.
+        # The payload is the caller's JSON. A null inside it is a value and must not be left out.
         answer = self.model_dump(by_alias=True, exclude_none=True, exclude={"payload"})
         return answer if self.payload is None else answer | {"payload": self.payload}
 
@@ -66,7 +66,7 @@ class Draft:
 
 @dataclass(frozen=True)
 class Place:
-    """Where an entry is about to be chained."""
+    """The id, time and previous hash that an entry is chained with."""
 
     log_id: LogId
     timestamp: str
@@ -74,7 +74,7 @@ class Place:
 
 
 def place_after(tail: Tail | None, run_id: str, draft: Draft, timestamp: str) -> Place:
-    """Where a draft goes when it follows `tail`; None: it opens the run."""
+    """The place of a draft that follows `tail`, or that opens the run when `tail` is None."""
     sequence, before = (0, ZERO_HASH) if tail is None else (tail.sequence + 1, tail.entry_hash)
     return Place(LogId(run_id, sequence, nonce_for(draft.seed, draft.cause)), timestamp, before)
 

@@ -29,10 +29,10 @@ class NoteKey:
 
 
 def origin_of(name: str, tenant: str) -> str:
-    """The log a tenant's checkpoints speak of, under the name of the key that signs for all tenants."""
+    """The first line of a tenant's checkpoints: which log they are about. It begins with the name of the signing key."""
     return f"{name}/t/{quote(tenant, safe='')}"
 
 
 def checkpoint_text(origin: str, size: int, root: bytes) -> str:
-    """What is signed: origin, size and root, a line each. No time: the same tree always gives the same note."""
+    """The text that is signed: origin, size and root, a line each. It holds no time, so one tree always gives one note."""
     return f"{origin}\n{size}\n{base64.b64encode(root).decode()}\n"

@@ -1,4 +1,4 @@
-"""A run and its checkpointed heads: where the next entry goes, what time it bears, what a leaf of the tree says."""
+"""Runs and their checkpointed heads: what the next entry builds on, its time, and what a leaf of the tree states."""
 
 import hashlib
 import secrets
@@ -28,7 +28,7 @@ def later_micros(now: str, previous: str) -> str:
 
 @dataclass(frozen=True)
 class Tail:
-    """A run's last entry, as far as the next one builds on it."""
+    """What the next entry needs to know of a run's last entry."""
 
     sequence: int
     entry_hash: str
@@ -48,7 +48,7 @@ class Leaf:
 
     @property
     def statement(self) -> str:
-        """The canonical text a leaf stands for. Run ids and hashes need no escapes."""
+        """The canonical text that a leaf commits to. Run ids and hashes hold no character that JSON escapes."""
         return f'{{"head":"{self.head}","run":"{self.run_id}","seq":{self.sequence},"t":"runhead"}}'
 
     @property

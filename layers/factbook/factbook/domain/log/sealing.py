@@ -11,12 +11,13 @@ from factbook.domain.scope import Scope
 
 ALGORITHM = "A256GCM"
 PADDING = 32
-"""Plain texts are filled up with spaces to a multiple of this many bytes: a short answer's length gives it away."""
+"""Plain texts are filled up with spaces to a multiple of this many bytes, since the length of a short answer can reveal
+the answer."""
 
 
 @dataclass(frozen=True)
 class KeyName:
-    """Whose words a data key seals; empty strings name nobody."""
+    """The project, person and conversation whose payloads a data key seals; an empty string where there is none."""
 
     project: str = ""
     user: str = ""
@@ -24,7 +25,7 @@ class KeyName:
     thread: str = ""
 
     def covered_by(self, selector: "KeyName") -> bool:
-        """Whether an erasure that names `selector` reaches this key: everything it names is named here."""
+        """Whether an erasure of `selector` destroys this key: every name in the selector is also a name of this key."""
         pairs = (
             (selector.project, self.project),
             (selector.user, self.user),
@@ -44,7 +45,7 @@ def key_name(scope: Scope) -> KeyName | None:
 
 
 def padded(text: str) -> bytes:
-    """JSON text filled up with spaces, which a JSON parser passes over."""
+    """JSON text filled up with spaces, which a JSON parser ignores."""
     raw = text.encode()
     return raw + b" " * (-len(raw) % PADDING)
 
@@ -62,7 +63,7 @@ class Envelope:
 
 
 def read_envelope(payload: Any) -> Envelope | None:
-    """None for what is no envelope, which in a sealed scope means: someone replaced it."""
+    """The envelope, or None when the payload is none. In a sealed scope None means that somebody replaced the payload."""
     if (
         not isinstance(payload, dict)
         or payload.keys() != {"alg", "ct", "gen", "iv"}

@@ -1,8 +1,9 @@
-"""What an index holds: one document per chunk of a fact (or message), and a tombstone where one must never come back.
+"""What an index holds: one document for each chunk of a record, and a tombstone for a record that was removed.
 
-Chunk 0 is the head of its record: its version decides what the whole record is. An index keeps, for each record, the
-operation with the highest (version, is a tombstone): an older one never wins, a repeated one changes nothing, and at one
-version a tombstone beats a document. Document ids are `tenant|id|chunk`, parts encoded, at most 440 bytes.
+A record is a fact or a message. Its chunk 0 carries the version that counts for all of its chunks. Of all changes of a
+record an index keeps the one with the highest version; of a document and a tombstone with the same version it keeps the
+tombstone. So an older change that arrives late has no effect, and neither has a repeated one. Document ids are
+`tenant|id|chunk`, parts encoded, at most 440 bytes.
 """
 
 import base64
@@ -30,9 +31,10 @@ KEYWORD_FIELDS = (
     "review",
     "source",
 )
-"""Compared whole; `subjects` holds several `kind:id`. `tenant` and `id` may be used in a filter as well."""
+"""Fields of text that a filter compares whole, as it does `tenant` and `id`. `subjects` holds several `kind:id`."""
 NUMBER_FIELDS = ("valid_from", "valid_until", "expires_at", "revision")
-"""Times are epoch milliseconds; `revision` is the fact's version, which callers know, unlike the index's own."""
+"""Fields of whole numbers. Times are epoch milliseconds. `revision` is the fact's version as callers see it; the version
+of a change is another number, which only the index uses."""
 FILTER_FIELDS = frozenset({"tenant", "id", *KEYWORD_FIELDS, *NUMBER_FIELDS})
 
 CHUNK = 4_000
@@ -42,7 +44,9 @@ PART_BYTES = 200
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """`tokens` from `domain.tokens`, space-separated; `vector` as the index's model made it, absent when it has none (yet)."""
+    """`tokens`: those of the tokenizer, separated by spaces. `vector`: made by the index's embedding model; None when
+    the index has no model, or when the vector is still to be made.
+    """
 
     tokens: str
     vector: tuple[float, ...] | None = None
@@ -50,9 +54,10 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class Put:
-    """A record as it is to be found from `version` (≥1) on: at least one chunk, `fields` of FILTER_FIELDS but tenant and id.
+    """What a record looks like from `version` (≥1) on.
 
-    `embedded`: False when vectors of it are still to come, in a later change of the same version.
+    `chunks`: at least one. `fields`: any of FILTER_FIELDS but tenant and id. `embedded`: False while some of its vectors
+    are missing; another change of the same version will bring them.
     """
 
     tenant: str
@@ -65,7 +70,7 @@ class Put:
 
 @dataclass(frozen=True, slots=True)
 class Tombstone:
-    """A record that is not to be found at `version` or before."""
+    """Says that a record was removed: no search finds it at `version` or an earlier one."""
 
     tenant: str
     id: str
@@ -135,7 +140,10 @@ def _values(rule: Filter) -> tuple[str | int, ...]:
 
 
 def change_problem(change: Change, dimensions: int | None) -> str | None:
-    """Why no index with vectors of that size (none: without vectors) can hold a change, if so; names no content."""
+    """Why an index cannot hold a change, or None when it can. The reason holds none of the change's content.
+
+    `dimensions`: the size of the index's vectors; None for an index without vectors.
+    """
     if isinstance(change, Tombstone):
         return None
     if not change.chunks:

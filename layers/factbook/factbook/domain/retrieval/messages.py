@@ -1,4 +1,4 @@
-"""A message of a conversation as it is searched: who spoke, what they said, and what was said right before."""
+"""What is searched of a conversation's message: who spoke, what they said, and what was said right before."""
 
 from dataclasses import dataclass
 
@@ -11,11 +11,11 @@ SPOKEN = frozenset({"user-message", "agent-message"})
 """Kinds of entries that conversations are searched by."""
 
 BEFORE_CHARACTERS = 1_000
-"""How much of the message before is context."""
+"""How many characters of the message before are indexed with a message."""
 
 MESSAGE_VERSION = 1
 ERASED_VERSION = 2
-"""Versions of a message in the index: it never changes, except that its words may be erased."""
+"""Versions of a message in the index. A message never changes, but an erasure may remove its words."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Spoken:
 
 
 def meaning(own: Spoken, listener: str) -> str:
-    """The text to embed. It names both speakers, whoever speaks: a name in a query then favours no side of a talk."""
+    """The text to embed. It always names both speakers, so that a name in a query matches what either of them says."""
     if not own.speaker or listener in ("", own.speaker):
         return own.line
     return f"{own.speaker} told {listener} about {own.speaker}: {own.words}"
@@ -44,8 +44,8 @@ def meaning(own: Spoken, listener: str) -> str:
 def query_meanings(query: str) -> tuple[str, ...]:
     """What to embed of a query to conversations: the query, and the query without its names when it has any.
 
-    Every message of a talk is somebody's, so a name says little of what is looked for, but to an embedding model it is
-    what a text is about. Names are taken to be capitalised words after the first.
+    Every message has a speaker, so a name narrows a search little. But an embedding model gives a name much weight. The
+    second text takes that weight away. Capitalised words after the first are taken to be names.
     """
     words = query.split()
     plain = " ".join(
@@ -59,5 +59,5 @@ def message_fields(entry: LogEntry) -> Fields:
 
 
 def _name(actor: str | None) -> str:
-    """`user:ana` speaks as ana."""
+    """The speaker's name: ana for `user:ana`."""
     return (actor or "").rpartition(":")[2]

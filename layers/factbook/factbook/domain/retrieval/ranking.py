@@ -1,7 +1,7 @@
 """From the hits of search legs to one ranking of facts.
 
-A leg is the answer of one query, best first: keyword (BM25) or semantic (cosine). What is tuned here was tuned on
-conversations 1 to 5 of LoCoMo (docs/retrieval.md).
+A leg is the answer of one query, best first: by keywords (BM25) or by meaning (cosine). The constants below were chosen
+on conversations 1 to 5 of LoCoMo (docs/retrieval.md).
 """
 
 from collections.abc import Sequence
@@ -10,13 +10,15 @@ RANK_CONSTANT = 60
 """k of reciprocal rank fusion (Cormack, Clarke, Büttcher 2009): a fact at rank r of a leg gains 1 / (k + r)."""
 
 SHORT_LEG = 10
-"""A leg this short is fused as it is."""
+"""A leg with at most this many hits is fused in its own order."""
 
 KEYWORD_FLOOR = 0.4
-"""A keyword hit below this part of the best hit's score shares only common words with the query."""
+"""Keyword hits that score less than this part of the best hit's score are left out of a long leg: they share only
+common words with the query."""
 
 SECOND_OPINION = 0.75
-"""What the other leg's score weighs in the order of a long leg, both as parts of their best."""
+"""A long leg is ordered by its own score plus this weight times the other leg's score. Both scores are first divided by
+the best of their leg."""
 
 Ranking = list[tuple[str, float]]
 """Ids with their scores, best first; each id once."""
@@ -35,9 +37,9 @@ def fuse(legs: Sequence[Ranking]) -> Ranking:
 
 
 def fuse_keyword_and_meaning(keyword: Ranking, semantic: Ranking) -> Ranking:
-    """Reciprocal rank fusion of both legs, each ordered with the other's opinion when it is long.
+    """Reciprocal rank fusion of both legs; a long leg is first reordered with the scores of the other.
 
-    Rank fusion forgets scores, so a long tail of weak keyword hits would outvote a clear answer of either leg.
+    Rank fusion looks at places only. Without the reordering, many weak keyword hits would outweigh one strong hit.
     """
     if not keyword or not semantic:
         return fuse([keyword, semantic])

@@ -1,8 +1,8 @@
 """How memory reaches a model: one block of data right before the user's message, one fixed line in the system message.
 
-Nothing inside the block can close or open one: it is JSON, and every `<` of it is written `\\u003c`, as is each other
-character that reads as `<` or that a person would not see. Such escapes are JSON's own, so a parser reads back exactly
-what was stored. Facts are instructions only when a person verified them and the caller named their type.
+Nothing inside the block can close it or open another: it is JSON, and every `<` in it is written as `\\u003c`. Characters
+that look like `<` and characters that a person cannot see are escaped in the same way. These are escapes of JSON itself,
+so a parser reads back exactly what was stored. Facts are instructions only when a person verified them and the caller named their type.
 """
 
 import re

@@ -7,7 +7,7 @@ from factbook.domain.scope import Scope
 from factbook.domain.strict_json import parse_json
 
 FACTS, CONVERSATIONS = "facts", "conversations"
-"""Values of the field `source`: which of both a document is."""
+"""Values of the field `source` of a document: whether it is a fact or a message."""
 
 SCOPE_FIELDS = {
     "userId": "s_user",
@@ -26,7 +26,7 @@ def scope_fields(scope: Scope) -> dict[str, FieldValue]:
 
 
 def fact_fields(fact: Fact) -> Fields:
-    """Fields of a fact's document (`domain.documents`); what the fact does not say is absent."""
+    """Fields of a fact's document (see `domain.retrieval.documents`); a value that the fact does not have is left out."""
     fields: dict[str, FieldValue | None] = {
         "source": FACTS,
         "type": fact.type,
@@ -48,16 +48,19 @@ def fact_fields(fact: Fact) -> Fields:
 
 
 def searchable(fact: Fact) -> bool:
-    """Whether a head may be in the index at all. Time hides the rest: a filter and the reader compare the clock."""
+    """Whether a head may be in the index at all.
+
+    Expiry and validity are not decided here: each search compares them with the time it is asked at.
+    """
     return fact.current and fact.review is None
 
 
 UNSAID_KEYS = frozenset({"text", "content", "message", "body", "value"})
-"""Keys that say nothing of their value: they are no words of a content."""
+"""Keys of a content that are not indexed, since they do not describe their value."""
 
 
 def content_words(content_text: str | None) -> str:
-    """The words of a content, one value a line, after its key where that says something: `city: Lisbon`."""
+    """The words of a content, one value a line. A key that describes its value stands before it: `city: Lisbon`."""
     return "\n".join(_lines(None if content_text is None else parse_json(content_text)))
 
 
@@ -82,8 +85,9 @@ def _epoch(instant: str | None) -> int | None:
 
 
 def index_version(fact: Fact, edition: int) -> int:
-    """The order of a fact's states in the index, below 2^63: its life (first write, in seconds), then its edition.
+    """The number that orders a fact's states in the index, below 2^63.
 
-    An id may live again once time to live has removed it, with editions that start over.
+    It compares the time of the fact's first write (in seconds) before the edition. Once time to live has removed a fact,
+    its id may be written again, and editions then start over at 1.
     """
     return times.epoch_ms(fact.created_at) // 1000 << 30 | edition

@@ -1,7 +1,7 @@
 """Words of a text as both search indexes see them.
 
 A token is made of letters, digits, marks and `_` only, at most 64 characters: separated by spaces it is safe in any
-index, and no caller's word can become query syntax. Whatever is equal here is equal in every index.
+index, and no caller's word can become query syntax. Two tokens that are equal here are equal in every index.
 
 * Text is NFKC-normalised and case-folded; accents (combining diacritical marks) and the vowel points of Arabic and
   Hebrew are dropped, so composed, decomposed and unpointed spellings meet.
@@ -28,7 +28,7 @@ PIECE = 65_536
 """Texts are normalised in pieces: NFKC can grow a character 18-fold."""
 
 _JOINERS = "_./:@'+#&-"  # "-" last: inside a character class it is then itself
-_LETTERS = r"(?:[^\W_]|[^\x00-\x7f\s])+"  # beyond ASCII, what is no letter is sorted out afterwards
+_LETTERS = r"(?:[^\W_]|[^\x00-\x7f\s])+"  # the pattern takes every character beyond ASCII; _letter_or_space removes the others
 _CANDIDATE = re.compile(rf"{_LETTERS}(?:[{_JOINERS}]{_LETTERS})*")
 _PARTS = re.compile(rf"[{_JOINERS}]")
 _PAIRED = (

@@ -4,7 +4,7 @@ What every adapter promises (tests/contract/search_index_contract.py):
 
 * A search names its tenant; no document of another tenant takes part in any leg, whatever the filter says.
 * Each leg applies its filter before it ranks, so `limit` documents that pass come back when there are that many.
-* Changes are idempotent and order-safe (`domain.documents`): once a change is applied, no older one shows again.
+* Changes are idempotent and order-safe (`domain.retrieval.documents`): once a change is applied, no older one shows again.
 * An index is created on purpose only. One that is gone is reported as IndexMissing and never made up.
 """
 
