@@ -14,6 +14,8 @@ from support import emulators
 from support.emulators import Aws
 from support.search_node import SearchNode, why_not
 
+from factbook_local import strict
+
 for variable in [
     name
     for name in os.environ
@@ -27,6 +29,9 @@ os.environ |= {
     "AWS_EC2_METADATA_DISABLED": "true",
     "NO_PROXY": "127.0.0.1,localhost",
 }
+
+# No emulator enforces AWS's limits: every client of these tests refuses what AWS refuses.
+strict.install()
 
 # Timing is never asserted: what runs slowly on a busy machine is not wrong.
 hypothesis_settings.register_profile(

@@ -26,6 +26,8 @@ from collections.abc import Callable, Iterable
 from types import SimpleNamespace
 from typing import Any
 
+from factbook_local import strict
+
 _FRAME = struct.Struct(">II")
 _LENGTH = struct.Struct(">I")
 _PRELOADED = (
@@ -84,6 +86,7 @@ def main() -> None:
     """The root: forks a template for each command."""
     control = socket.socket(fileno=int(sys.argv[1]))
     _preload(_PRELOADED)
+    strict.install()
     _read_service_models()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     while (received := receive_command(control)) is not None:

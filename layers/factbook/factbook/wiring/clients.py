@@ -15,9 +15,14 @@ SDK = Config(
     tcp_keepalive=True,
 )
 
-
-# A presigned URL of another signature version would not open an object encrypted by KMS.
-SIGNING = {"s3": Config(signature_version="s3v4")}
+# A presigned URL of another signature version would not open an object encrypted by KMS, and regions after 2019 know
+# no host but the bucket's own in that region. An endpoint that is an address keeps the bucket in the path.
+SIGNING = {
+    "s3": Config(
+        signature_version="s3v4",
+        s3={"addressing_style": "virtual", "us_east_1_regional_endpoint": "regional"},
+    )
+}
 
 
 @cache
