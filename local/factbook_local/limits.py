@@ -6,6 +6,7 @@ _DYNAMODB = "https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Co
 _DYNAMODB_API = "https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_"
 _LAMBDA = "https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html"
 _INVOKE = "https://docs.aws.amazon.com/lambda/latest/api/API_Invoke.html"
+_MAPPING = "https://docs.aws.amazon.com/lambda/latest/api/API_CreateEventSourceMapping.html"
 _SQS_API = "https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_"
 _S3 = "https://docs.aws.amazon.com/AmazonS3/latest/userguide/"
 _KMS_API = "https://docs.aws.amazon.com/kms/latest/APIReference/API_"
@@ -48,6 +49,11 @@ LIMITS = {
     "invocation": Limit(6 * MIB, "the event of a synchronous invocation, and its answer", _LAMBDA),
     "event": Limit(MIB, "the event of an asynchronous invocation", _INVOKE),
     "environment": Limit(4 * KIB, "all environment variables of a function", _LAMBDA),
+    "batch window": Limit(300, "seconds that an event source gathers a batch", _MAPPING),
+    "batch": Limit(10_000, "records of one batch of a stream, messages of one batch of a queue", _MAPPING),
+    "batch at once": Limit(
+        10, "messages of one batch of a queue that is not gathered for a second", _MAPPING
+    ),
     "request": Limit(10 * MIB, "the body of a request to an HTTP API", _GATEWAY),
     "integration": Limit(30, "seconds of an integration of an HTTP API", _GATEWAY),
     "message": Limit(
