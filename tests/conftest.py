@@ -46,6 +46,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="run the tests of retrieval on an OpenSearch node instead of SQLite",
     )
+    parser.addoption("--dynamodb-url", help="the endpoint that tests/contract/parity.py is run against")
 
 
 @pytest.fixture(scope="module")
