@@ -18,7 +18,7 @@ RETRIEVAL_TESTS := $(foreach n,retrieve context recall indexing,tests/functional
 DEV_LOCKS := $(foreach n,dev conformance,requirements/$(n).txt)
 SAM := SAM_CLI_TELEMETRY=0 AWS_DEFAULT_REGION=eu-central-1 .venv-sam/bin/sam
 
-.PHONY: help install dev demo local test exhaustive real lint format types openapi openapi-check sam layer-sizes built ci lock
+.PHONY: help install dev demo local test exhaustive real parity lint format types openapi openapi-check sam layer-sizes built ci lock
 
 help: ## show these commands
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 24
@@ -40,6 +40,10 @@ exhaustive: dev ## the tests that take minutes: every fault at every call, many 
 
 real: dev ## tests on a real OpenSearch node (needs a JDK and Maven)
 	$(BIN)/python -m pytest tests/real $(RETRIEVAL_TESTS) --search-node $(ARGS)
+
+parity: dev ## the DynamoDB adapters on one more endpoint (DYNAMODB_URL=http://127.0.0.1:8000)
+	@test -n "$(DYNAMODB_URL)" || { echo "make parity DYNAMODB_URL=…: which endpoint?" >&2; exit 1; }
+	$(BIN)/python -m pytest tests/contract/parity.py --dynamodb-url="$(DYNAMODB_URL)" $(ARGS)
 
 lint: dev ## ruff: rules and format
 	$(BIN)/ruff check .

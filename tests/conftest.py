@@ -14,6 +14,8 @@ from support import emulators
 from support.emulators import Aws
 from support.search_node import SearchNode, why_not
 
+from factbook_local import strict
+
 for variable in [
     name
     for name in os.environ
@@ -28,6 +30,9 @@ os.environ |= {
     "NO_PROXY": "127.0.0.1,localhost",
 }
 
+# No emulator enforces AWS's limits: every client of these tests refuses what AWS refuses.
+strict.install()
+
 # Timing is never asserted: what runs slowly on a busy machine is not wrong.
 hypothesis_settings.register_profile(
     "factbook", deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
@@ -41,6 +46,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="run the tests of retrieval on an OpenSearch node instead of SQLite",
     )
+    parser.addoption("--dynamodb-url", help="the endpoint that tests/contract/parity.py is run against")
 
 
 @pytest.fixture(scope="module")

@@ -5,8 +5,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from factbook_local.dataplane.process import CREDENTIALS, REGION
+from factbook_local.limits import LIMITS
 from factbook_local.stack import Function
-from factbook_local.template import Template
+from factbook_local.template import Template, TemplateError
 
 _PASSED_ON = (
     "MEMORY_",
@@ -53,9 +54,15 @@ def function_environment(
 ) -> dict[str, str]:
     """`local`: settings that only local mode has (a search file, a signing key); they win over the template's.
 
-    A variable of the caller wins over both, if it is one of the service's settings.
+    A variable of the caller wins over both, if it is one of the service's settings. Raises TemplateError when the
+    template's are more than Lambda takes.
     """
-    asked = template.resolve(function.environment)
+    asked = {name: _text(value) for name, value in template.resolve(function.environment).items()}
+    size = sum(len(name.encode()) + len(value.encode()) for name, value in asked.items())
+    if size > LIMITS["environment"].most:
+        raise TemplateError(
+            f"{function.name}: its environment variables are {size} bytes, and Lambda takes {LIMITS['environment'].most}"
+        )
     environment = machine_environment(caller) | {
         "AWS_ENDPOINT_URL": endpoint,
         "AWS_ENDPOINT_URL_LAMBDA": invoke_url,
@@ -64,7 +71,7 @@ def function_environment(
         "AWS_LAMBDA_FUNCTION_MEMORY_SIZE": str(function.memory),
         "AWS_LAMBDA_INITIALIZATION_TYPE": "on-demand",
     }
-    environment |= {name: _text(value) for name, value in asked.items()}
+    environment |= asked
     environment |= {name: value for name, value in local.items() if name in asked or name == "SEARCH_SQLITE"}
     environment |= {name: value for name, value in caller.items() if name.startswith(_PASSED_ON)}
     return environment

@@ -12,15 +12,16 @@ import uuid
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from typing import Any
 
+from factbook_local.limits import LIMITS
 from factbook_local.payload import Answer, BadAnswer, Request, build_event, read_result
 from factbook_local.routes import Router
 from factbook_local.workers import Pool
 
-BODY_LIMIT = 10 * 1024 * 1024
-EVENT_LIMIT = 6 * 1024 * 1024
+BODY_LIMIT = LIMITS["request"].most
+EVENT_LIMIT = LIMITS["invocation"].most
 HEADER_LIMIT = 10_240
 _DRAINED = 64 * 1024 * 1024
-INTEGRATION_SECONDS = 30.0
+INTEGRATION_SECONDS = float(LIMITS["integration"].most)
 
 _Message = MutableMapping[str, Any]
 _Receive = Callable[[], Awaitable[_Message]]

@@ -7,13 +7,12 @@ import uuid
 from collections.abc import Mapping
 from typing import Any
 
-from factbook_local.gateway import EVENT_LIMIT, _Message, _Receive, _Send
+from factbook_local.gateway import _Message, _Receive, _Send
+from factbook_local.limits import LIMITS
 from factbook_local.workers import Outcome, Pool
 
 RETRY_SECONDS = (1.0, 2.0)
 """Before the second and third try of an asynchronous event. Lambda waits one minute, then two."""
-_EVENT_SIZE = 1024 * 1024
-"""The limit of an asynchronous event, in bytes."""
 
 
 async def invoke_later(pool: Pool, payload: bytes, *, retries: tuple[float, ...] = RETRY_SECONDS) -> Outcome:
@@ -70,7 +69,7 @@ class InvokeApi:
     async def _invoke(
         self, pool: Pool, kind: str, payload: bytes
     ) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
-        if len(payload) > (_EVENT_SIZE if kind == "Event" else EVENT_LIMIT):
+        if len(payload) > LIMITS["event" if kind == "Event" else "invocation"].most:
             return _problem(
                 413, "RequestTooLargeException", "the payload is larger than an invocation may be"
             )

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from factbook_local.limits import LIMITS
 from factbook_local.template import Template, TemplateError
 
 STACK = "factbook"
@@ -207,6 +208,17 @@ def _target(value: Any) -> str:
     raise TemplateError(f"local mode needs a !Ref or !GetAtt here, not {value!r}")
 
 
+def _gathered(name: str, properties: dict[str, Any], usual: int) -> tuple[int, float]:
+    """Batch size and window in seconds. Raises TemplateError for what Lambda refuses."""
+    size = int(properties.get("BatchSize", usual))
+    window = float(properties.get("MaximumBatchingWindowInSeconds", 0))
+    if not 1 <= size <= LIMITS["batch"].most:
+        raise TemplateError(f"{name}: a batch holds 1 to {LIMITS['batch'].most} records, not {size}")
+    if not 0 <= window <= LIMITS["batch window"].most:
+        raise TemplateError(f"{name}: a batch is gathered for {LIMITS['batch window'].most} seconds at most")
+    return size, window
+
+
 def _filters(properties: dict[str, Any]) -> tuple[dict[str, Any], ...]:
     import json
 
@@ -219,12 +231,13 @@ def _partial(properties: dict[str, Any]) -> bool:
 
 
 def _stream_source(function: str, name: str, table: str, properties: dict[str, Any]) -> StreamSource:
+    size, window = _gathered(name, properties, 100)
     return StreamSource(
         function=function,
         table=table,
         name=name,
-        batch_size=int(properties.get("BatchSize", 100)),
-        window=float(properties.get("MaximumBatchingWindowInSeconds", 0)),
+        batch_size=size,
+        window=window,
         filters=_filters(properties),
         partial=_partial(properties),
         bisect=bool(properties.get("BisectBatchOnFunctionError", False)),
@@ -236,12 +249,17 @@ def _stream_source(function: str, name: str, table: str, properties: dict[str, A
 
 
 def _queue_source(function: str, name: str, queue: str, properties: dict[str, Any]) -> QueueSource:
+    size, window = _gathered(name, properties, 10)
+    if size > LIMITS["batch at once"].most and window < 1:
+        raise TemplateError(
+            f"{name}: more than {LIMITS['batch at once'].most} messages need a MaximumBatchingWindowInSeconds"
+        )
     return QueueSource(
         function=function,
         queue=queue,
         name=name,
-        batch_size=int(properties.get("BatchSize", 10)),
-        window=float(properties.get("MaximumBatchingWindowInSeconds", 0)),
+        batch_size=size,
+        window=window,
         filters=_filters(properties),
         partial=_partial(properties),
         concurrency=min(2, int((properties.get("ScalingConfig") or {}).get("MaximumConcurrency", 2))),

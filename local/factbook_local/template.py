@@ -71,6 +71,17 @@ class Template:
             for name, resource in document["Resources"].items()
             if "Condition" not in resource or self._holds(resource["Condition"])
         }
+        for rule in (document.get("Rules") or {}).values():
+            self._keep_to(rule)
+
+    def _keep_to(self, rule: Mapping[str, Any]) -> None:
+        """Refuse what CloudFormation would refuse to deploy."""
+        if self._holds(rule.get("RuleCondition", True)):
+            for assertion in rule["Assertions"]:
+                if not self._holds(assertion["Assert"]):
+                    raise TemplateError(
+                        assertion.get("AssertDescription", "a rule of the template is broken")
+                    )
 
     def of_type(self, *types: str) -> dict[str, dict[str, Any]]:
         """Logical id → unresolved properties, with SAM's Globals merged in."""

@@ -26,6 +26,9 @@ from collections.abc import Callable, Iterable
 from types import SimpleNamespace
 from typing import Any
 
+from factbook_local import strict
+from factbook_local.limits import LIMITS
+
 _FRAME = struct.Struct(">II")
 _LENGTH = struct.Struct(">I")
 _PRELOADED = (
@@ -43,8 +46,7 @@ _PRELOADED = (
     "concurrent.futures",
 )
 _SERVICES = ("dynamodb", "s3", "kms", "sqs", "lambda")
-_RESPONSE_LIMIT = 6 * 1024 * 1024
-"""Lambda's limit for an answer to a synchronous call, in bytes."""
+_RESPONSE_LIMIT = LIMITS["invocation"].most
 
 TAKEN = b"\x06"
 
@@ -84,6 +86,7 @@ def main() -> None:
     """The root: forks a template for each command."""
     control = socket.socket(fileno=int(sys.argv[1]))
     _preload(_PRELOADED)
+    strict.install()
     _read_service_models()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     while (received := receive_command(control)) is not None:
@@ -197,7 +200,7 @@ def _handle(
     os.environ["_X_AMZN_TRACE_ID"] = meta["trace"]
     try:
         result = handler(json.loads(event), _context(meta, function))
-        body = json.dumps(result).encode()
+        body = json.dumps(result, ensure_ascii=False).encode()  # as the runtimes since Python 3.12 do
     except Exception as error:  # noqa: BLE001 - the runtime reports whatever a handler raises
         traceback.print_exc()
         return {"error": _error(error)}, b""

@@ -5,12 +5,14 @@ import urllib.error
 import urllib.request
 from typing import Any
 
+import botocore.session
 import pytest
 from botocore.exceptions import ClientError
 from support.emulators import Aws
 from support.fakes import FakeBlobs
 
 from factbook.adapters.facts.s3_blobs import S3Blobs
+from factbook.wiring.clients import OF_SERVICE
 
 from .blob_store import BODY, BlobStoreContract
 
@@ -118,3 +120,20 @@ class TestS3BlobsOnMinistack(OnS3):
         self.store.put(ref, BODY)
         with urllib.request.urlopen(self.store.download_url(ref), timeout=10) as answer:
             assert answer.read() == BODY
+
+
+@pytest.mark.parametrize("region", ["us-east-1", "eu-central-1", "af-south-1"])
+def test_a_presigned_url_names_the_buckets_host_in_its_region(region: str) -> None:
+    client = botocore.session.get_session().create_client("s3", region, config=OF_SERVICE["s3"])
+    store = S3Blobs(client, "blobs")
+    ref = store.new_ref("acme", "f1", "n1")
+
+    for url in (store.download_url(ref), store.upload_url(ref, 5, "0" * 64, 60)):
+        assert url.startswith(f"https://blobs.s3.{region}.amazonaws.com/facts/")
+
+
+def test_a_url_that_regions_after_2019_refuse_is_refused() -> None:
+    client = botocore.session.get_session().create_client("s3", "af-south-1")
+
+    with pytest.raises(ClientError, match="IllegalLocationConstraintException"):
+        S3Blobs(client, "blobs").download_url("blob://s3/blobs/facts/a")

@@ -1,4 +1,4 @@
-"""Call the real handlers with payload-2.0 events, as the HTTP API would."""
+"""Call the real handlers with payload-2.0 events, as the HTTP API would: within Lambda's 6 MB, both ways."""
 
 import importlib.util
 import json
@@ -13,6 +13,7 @@ from urllib.parse import unquote, urlencode
 
 from factbook.api.app import App
 from factbook.wiring.services import Services
+from factbook_local.limits import LIMITS
 
 ROOT = Path(__file__).parents[2]
 
@@ -90,7 +91,11 @@ class Gateway:
         text = raw if raw is not None else None if body is None else json.dumps(body)
         app, event = self._event(method, path, raw_query or urlencode(query or {}), sent, text)
         event["isBase64Encoded"] = base64
+        if _on_the_wire(event) > LIMITS["invocation"].most:
+            return Reply(413, {}, '{"message": "Request Entity Too Large"}')
         answer = app(event, None)
+        if _on_the_wire(answer) > LIMITS["invocation"].most:
+            return Reply(500, {}, '{"message": "Internal Server Error"}')
         return Reply(answer["statusCode"], answer["headers"], answer["body"])
 
     def _event(
@@ -122,6 +127,11 @@ class Gateway:
             return self.apps["read"], "$default", {}
         _, app, key, parameters = min(found, key=lambda each: each[0])
         return app, key, parameters
+
+
+def _on_the_wire(value: dict[str, Any]) -> int:
+    """Bytes of an event or an answer as Lambda carries them: a body is a string in JSON, escaped once more."""
+    return len(json.dumps(value, ensure_ascii=False).encode())
 
 
 Send = Callable[..., Reply]

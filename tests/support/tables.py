@@ -25,10 +25,14 @@ def declared() -> Stack:
     return read_stack(Template(ROOT / "template.yaml", _PSEUDO))
 
 
-def make_tables(dynamodb: Any) -> None:
+def make_tables(dynamodb: Any, prefix: str = "") -> list[str]:
+    """Their names, each behind the prefix."""
+    made = []
     for name, properties in declared().named("AWS::DynamoDB::Table").values():
         fields = {key: properties[key] for key in _TABLE_FIELDS if key in properties}
-        dynamodb.create_table(TableName=name, BillingMode="PAY_PER_REQUEST", **fields)
+        made.append(prefix + name)
+        dynamodb.create_table(TableName=made[-1], BillingMode="PAY_PER_REQUEST", **fields)
+    return made
 
 
 def make_buckets(s3: Any) -> None:

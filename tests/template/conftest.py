@@ -16,7 +16,16 @@ PSEUDO = {
     "AWS::StackName": "factbook",
     "AWS::URLSuffix": "amazonaws.com",
 }
-OPTIONS = {"OpenSearchDomainArn": "domain-arn", "EmbeddingsApiKeyArn": "secret-arn", "Tracing": "Active"}
+OPTIONS = {
+    "OpenSearchUrl": "https://search.example",
+    "OpenSearchDomainArn": "domain-arn",
+    "Embeddings": "openai-compat",
+    "EmbeddingsUrl": "https://embeddings.example",
+    "EmbeddingsModel": "small",
+    "EmbeddingsApiKeyArn": "secret-arn",
+    "EmbeddingsApiKeyKmsKeyArn": "secret-key-arn",
+    "Tracing": "Active",
+}
 
 
 def functions_of(template: Template) -> Iterator[tuple[str, dict[str, Any]]]:

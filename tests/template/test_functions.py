@@ -6,10 +6,11 @@ from typing import Any
 import pytest
 
 from factbook.settings import Settings
+from factbook_local.limits import LIMITS
 from factbook_local.openapi import load_apps
 from factbook_local.template import Template
 
-from .conftest import ROOT, functions_of
+from .conftest import PSEUDO, ROOT, functions_of
 
 STREAMS = [
     ("IndexFunction", "FactsTable.StreamArn", "IndexDeadLetters.Arn"),
@@ -66,6 +67,13 @@ def test_runtime_and_architecture_are_parameters(template: Template) -> None:
     assert template.resolve([{"Ref": "Runtime"}, {"Ref": "Architecture"}]) == ["python3.13", "arm64"]
 
 
+def test_no_runtime_escapes_its_answers_to_ascii() -> None:
+    document = (ROOT / "template.yaml").read_text(encoding="utf-8")
+    (allowed,) = re.findall(r"Default: python3.13\n    AllowedValues: \[([^\]]*)\]", document)
+
+    assert allowed.split(", ") == ["python3.12", "python3.13"]
+
+
 def test_no_request_outlives_the_gateways_thirty_seconds(template: Template) -> None:
     serving = {name for name, _ in events_of(template, "HttpApi")}
 
@@ -82,6 +90,37 @@ def test_functions_get_settings_that_the_code_reads(template: Template) -> None:
         own = {variable for variable in variables if not variable.startswith("POWERTOOLS_")}
         assert own - known == set(), name
         assert {"FACTS_TABLE", "LOG_TABLE", "KEYS_TABLE", "ACCESS_TABLE"} <= own
+
+
+def test_the_environment_of_a_function_fits_with_every_parameter_at_its_longest() -> None:
+    document = (ROOT / "template.yaml").read_text(encoding="utf-8")
+    longest = {
+        name: "x" * int(length)
+        for name, length in re.findall(
+            r"^  (\w+):\n(?:    .*\n)*?    MaxLength: (\d+)$", document, re.MULTILINE
+        )
+    }
+    bounded = {"CheckpointOrigin", "OpenSearchUrl", "OpenSearchDomainArn", "EmbeddingsUrl", "EmbeddingsModel"}
+    template = Template(ROOT / "template.yaml", PSEUDO, {"Embeddings": "openai-compat", **longest})
+    template.physical = {name: {"Ref": "x" * 128} for name in template.resources}
+
+    assert bounded | {"EmbeddingsApiKeyArn", "Build"} <= longest.keys()
+    for name, function in functions_of(template):
+        variables = function["Environment"]["Variables"].items()
+        size = sum(len(variable) + len(str(value)) for variable, value in variables)
+        assert size <= LIMITS["environment"].most, name
+
+
+def test_a_parameter_that_a_function_gets_has_a_longest_value(template: Template) -> None:
+    document = (ROOT / "template.yaml").read_text(encoding="utf-8")
+    given = (
+        set(re.findall(r"^        [A-Z_]+: !Ref (\w+)$", document, re.MULTILINE)) - template.resources.keys()
+    )
+
+    assert len(given) >= 7
+    for name in given:
+        (declared,) = re.findall(rf"^  {name}:\n((?:    .*\n)*)", document, re.MULTILINE)
+        assert "MaxLength" in declared or "AllowedValues" in declared, name
 
 
 def test_each_function_logs_to_a_group_that_forgets(template: Template) -> None:

@@ -32,7 +32,7 @@ GRANTS = {
         "FactsTable.Arn": items("GetItem", "PutItem"),
         "LogTable.Arn": items("GetItem", "Query", "PutItem"),
         "KeysTable.Arn": items("GetItem", "Query", "PutItem"),
-        "AccessTable.Arn": items("GetItem", "PutItem"),
+        "AccessTable.Arn": items("GetItem", "PutItem if the key is token|* or policy|* or system"),
         "BlobsBucket.Arn/facts/*": {
             "s3:GetObject",
             "s3:PutObject",
@@ -72,6 +72,7 @@ GRANTS = {
         "DataKey.Arn": {"kms:Decrypt"},
         "domain-arn/*": {"es:ESHttpGet", "es:ESHttpPost"},
         "secret-arn": {"secretsmanager:GetSecretValue"},
+        "secret-key-arn": {"kms:Decrypt"},
     },
     "IndexFunction": {
         "IndexLogs.Arn": LOGS,
@@ -92,6 +93,7 @@ GRANTS = {
         "DataKey.Arn": {"kms:Decrypt"},
         "domain-arn/*": {"es:ESHttpGet", "es:ESHttpHead", "es:ESHttpPost", "es:ESHttpPut", "es:ESHttpDelete"},
         "secret-arn": {"secretsmanager:GetSecretValue"},
+        "secret-key-arn": {"kms:Decrypt"},
     },
     "CheckpointFunction": {
         "CheckpointLogs.Arn": LOGS,
@@ -99,7 +101,12 @@ GRANTS = {
         "LogTable.Arn/stream/*": items("ListStreams"),
         "CheckpointDeadLetters.Arn": {"sqs:SendMessage"},
         "LogTable.Arn": items("GetItem", "Query"),
-        "AccessTable.Arn": items("GetItem", "Query", "PutItem", "DeleteItem"),
+        "AccessTable.Arn": items(
+            "GetItem",
+            "Query",
+            "PutItem if the key is tree|* or leaf|* or node|* or head|* or dirty|* or note|*",
+            "DeleteItem if the key is dirty|*",
+        ),
         "CheckpointsBucket.Arn/*": {"s3:GetObject", "s3:PutObject"},
         "CheckpointsBucket.Arn": {"s3:ListBucket"},
         "SigningKey.Arn": {"kms:Sign", "kms:GetPublicKey"},
@@ -190,3 +197,15 @@ def test_tracing_is_the_only_reason_for_a_managed_policy(template: Template) -> 
         condition, _, otherwise = properties["ManagedPolicyArns"][0]["Fn::If"]
         assert condition == "Traces"
         assert otherwise == {"Ref": "AWS::NoValue"}
+
+
+def test_whoever_writes_the_access_table_is_told_which_keys(template: Template) -> None:
+    changing = {"dynamodb:PutItem", *CHANGES}
+    for role in template.of_type("AWS::IAM::Role"):
+        assert grants_of(template, role).get("AccessTable.Arn", set()) & changing == set(), role
+
+
+def test_whoever_reads_a_secret_may_decrypt_it_where_it_has_a_key_of_its_own(template: Template) -> None:
+    for role in template.of_type("AWS::IAM::Role"):
+        grants = grants_of(template, role)
+        assert ("secret-arn" in grants) == ("secret-key-arn" in grants), role

@@ -21,6 +21,7 @@ class Settings:
     checkpoint_origin: str = ""
     checkpoint_function: str = ""
     opensearch_url: str = ""
+    opensearch_domain_arn: str = ""
     opensearch_engine: str = "lucene"
     search_sqlite: str = ""
     index_dead_letters: str = ""

@@ -8,8 +8,9 @@ import heapq
 import itertools
 from typing import Any
 
-_OLDEST = 5 * 365 * 86_400
-"""DynamoDB takes a stamp more than five years back for a mistake and keeps the item."""
+from factbook_local.limits import LIMITS
+
+_OLDEST = LIMITS["expired for"].most
 
 
 class Expiry:

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from factbook_local.limits import LIMITS
 from factbook_local.pumps.failures import failed_items
 from factbook_local.pumps.filters import passes
 from factbook_local.stack import QueueSource
@@ -44,8 +45,8 @@ class QueuePump:
         """Poll until cancelled."""
         while True:
             messages = await self._receive()
-            if messages:
-                await self.handle(messages)
+            for event in _events(messages):
+                await self.handle(event)
 
     async def _receive(self) -> list[Message]:
         """A batch: what there is at once, or what the batching window brings up to the batch size."""
@@ -112,6 +113,20 @@ class QueuePump:
             "eventSourceARN": self._arn,
             "awsRegion": self._region,
         }
+
+
+def _events(messages: list[Message]) -> list[list[Message]]:
+    """The messages in order, as many together as one event of a function holds."""
+    events: list[list[Message]] = []
+    room = 0
+    for message in messages:
+        size = len(json.dumps(message).encode())
+        if not events or size > room:
+            events.append([])
+            room = LIMITS["invocation"].most
+        events[-1].append(message)
+        room -= size
+    return events
 
 
 def _parsed(record: Message) -> Message:

@@ -14,13 +14,14 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
+from factbook_local.limits import LIMITS
 from factbook_local.pumps.failures import failed_items
 from factbook_local.pumps.filters import passes
 from factbook_local.stack import StreamSource
 from factbook_local.workers import Outcome, Pool
 
 Record = dict[str, Any]
-EVENT_LIMIT = 6 * 1024 * 1024
+EVENT_LIMIT = LIMITS["invocation"].most
 SHARD = "shardId-00000000000000000000-00000000"
 _WAIT_SECONDS = 20.0
 _RETRY_SECONDS, _LONGEST_RETRY = 0.1, 10.0

@@ -186,6 +186,12 @@ def test_an_answer_above_six_megabytes_is_a_500(cloud: Cloud) -> None:
     assert cloud.do("large", size=7_000_000).status == 500
 
 
+def test_an_answer_is_measured_as_it_goes_over_the_wire(cloud: Cloud) -> None:
+    assert cloud.do("large", size=3_000_000, of="é").status == 200  # the runtime escapes nothing but for JSON
+    assert cloud.do("large", size=3_000_000, of='"').status == 200
+    assert cloud.do("large", size=3_200_000, of='"').status == 500
+
+
 HOST = b"Host: x\r\nConnection: close\r\n"
 
 

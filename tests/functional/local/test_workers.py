@@ -104,5 +104,14 @@ def test_an_asynchronous_event_is_taken_at_once_and_tried_three_times(cloud: Clo
     assert len(tries()) == 3
 
 
+def test_the_remaining_time_of_a_context_runs_out(cloud: Cloud) -> None:
+    assert cloud.do("sleep", seconds=1).json["remaining"] <= 2_000
+
+
+def test_a_functions_clients_refuse_what_aws_refuses(cloud: Cloud) -> None:
+    assert cloud.do("put", size=400 * 1024).json == {"code": None}
+    assert cloud.do("put", size=400 * 1024 + 1).json == {"code": "ValidationException"}
+
+
 def test_every_process_is_below_the_runner(cloud: Cloud) -> None:
     assert cloud.do("describe").json["pid"] in descendants(cloud.ready.process.pid)

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from factbook_local.environment import function_environment
 from factbook_local.stack import Route, Stack, read_stack
 from factbook_local.template import Template, TemplateError
 
@@ -192,3 +193,61 @@ def test_the_products_own_template_is_read_whole() -> None:
     assert Route("GET /health", "ReadFunction") in read.routes
     assert Route("$default", "ReadFunction") in read.routes
     assert all(root / "layers" / "factbook" in function.paths for function in read.functions.values())
+
+
+def test_a_rule_that_is_broken_is_said_in_its_own_words(tmp_path: Path) -> None:
+    text = """
+Parameters: {A: {Type: String, Default: ""}, B: {Type: String, Default: ""}}
+Rules:
+  Both:
+    RuleCondition: !Not [!Equals [!Ref A, ""]]
+    Assertions: [{Assert: !Not [!Equals [!Ref B, ""]], AssertDescription: A needs B.}]
+Resources: {Table: {Type: AWS::DynamoDB::Table}}
+"""
+    template(tmp_path, text)
+    template(tmp_path, text, A="a", B="b")
+    with pytest.raises(TemplateError, match=r"A needs B\."):
+        template(tmp_path, text, A="a")
+
+
+@pytest.mark.parametrize(
+    ("kind", "said", "allowed"),
+    [
+        ("DynamoDB", "BatchSize: 10001", "BatchSize: 10000"),
+        ("DynamoDB", "MaximumBatchingWindowInSeconds: 301", "MaximumBatchingWindowInSeconds: 300"),
+        ("SQS", "BatchSize: 11", "BatchSize: 11, MaximumBatchingWindowInSeconds: 1"),
+        ("SQS", "BatchSize: 0", "BatchSize: 1"),
+    ],
+)
+def test_an_event_source_that_lambda_refuses_is_refused(
+    tmp_path: Path, kind: str, said: str, allowed: str
+) -> None:
+    def read(properties: str) -> Stack:
+        source = "Stream: !GetAtt Source.StreamArn" if kind == "DynamoDB" else "Queue: !GetAtt Source.Arn"
+        text = f"""
+Resources:
+  Source: {{Type: {"AWS::DynamoDB::Table" if kind == "DynamoDB" else "AWS::SQS::Queue"}}}
+  F:
+    {FUNCTION}, Events: {{E: {{Type: {kind}, Properties: {{{source}, {properties}}}}}}}}}
+"""
+        return read_stack(template(tmp_path, text))
+
+    read(allowed)
+    with pytest.raises(TemplateError):
+        read(said)
+
+
+def test_an_environment_that_lambda_refuses_is_refused(tmp_path: Path) -> None:
+    def environment(size: int) -> None:
+        text = f"""
+Resources:
+  F:
+    {FUNCTION}, Environment: {{Variables: {{NAME: {"x" * (size - 4)}}}}}}}
+"""
+        read = template(tmp_path, text)
+        function = read_stack(read).functions["F"]
+        function_environment(function, read, endpoint="", invoke_url="", local={"SEARCH_SQLITE": "x" * 5000})
+
+    environment(4096)
+    with pytest.raises(TemplateError, match="F: its environment variables are 4097 bytes"):
+        environment(4097)

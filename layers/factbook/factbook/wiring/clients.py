@@ -18,8 +18,12 @@ SDK = Config(
 )
 
 OF_SERVICE = {
-    # A presigned URL of another signature version would not open an object encrypted by KMS.
-    "s3": Config(signature_version="s3v4"),
+    # A presigned URL of another signature version would not open an object encrypted by KMS, and regions after 2019 know
+    # no host but the bucket's own in that region. An endpoint that is an address keeps the bucket in the path.
+    "s3": Config(
+        signature_version="s3v4",
+        s3={"addressing_style": "virtual", "us_east_1_regional_endpoint": "regional"},
+    ),
     # A function that is called may work for longer than any store, and to call it again would be to start it again:
     # one try of 1 s to connect and 22 s to read, the same 23 s.
     "lambda": Config(read_timeout=22, retries={"mode": "standard", "total_max_attempts": 1}),

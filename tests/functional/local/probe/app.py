@@ -60,7 +60,9 @@ def act(event, context):
         case "return":
             return event["value"]
         case "large":
-            return "x" * event["size"]
+            return event.get("of", "x") * event["size"]
+        case "put":
+            return put(event["size"])
         case "describe":
             return describe(context)
         case "invoke":
@@ -80,6 +82,19 @@ def describe(context):
         "memory": context.memory_limit_in_mb,
         "remaining": context.get_remaining_time_in_millis(),
     }
+
+
+def put(size):
+    """The code of the refusal of an item of this many bytes, or None."""
+    import boto3
+    from botocore.exceptions import ClientError
+
+    item = {"pk": {"S": "put"}, "c": {"S": "x" * (size - len("pkputc"))}}
+    try:
+        boto3.client("dynamodb").put_item(TableName=os.environ["ITEMS_TABLE"], Item=item)
+    except ClientError as error:
+        return {"code": error.response["Error"]["Code"]}
+    return {"code": None}
 
 
 def invoke(event):

@@ -55,10 +55,19 @@ def head_item(head: Head) -> Item:
         "o": f"{fact.created_at}|{fact.id}",
         "x": fact.expires_at,
         "rv": 1 if fact.review else None,
-        # Rounded up to the next second, so that DynamoDB never removes a fact before it expires. Reads compare the
-        # exact instant.
-        "ttl": times.epoch_ms(fact.expires_at) // 1000 + 1 if fact.expires_at else None,
+        "ttl": _removal(fact),
     }
+
+
+def _removal(fact: Fact) -> int | None:
+    """When DynamoDB may remove the head, in epoch seconds.
+
+    One second late: it compares whole seconds, and reads hide by the exact instant anyway. Never before the write that
+    says so: a stamp more than five years old is not acted on.
+    """
+    if fact.expires_at is None:
+        return None
+    return times.epoch_ms(max(fact.expires_at, fact.invalidated_at or fact.updated_at)) // 1000 + 1
 
 
 def read_fact(item: Item) -> Fact:

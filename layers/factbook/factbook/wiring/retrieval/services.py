@@ -138,16 +138,15 @@ class SearchServices:
 
 
 def _opensearch(settings: Settings) -> SearchIndex:
-    import boto3
-
+    from factbook.wiring.clients import sdk_session
     from factbook_search.opensearch_client import connect
     from factbook_search.opensearch_index import OpenSearchIndex
 
-    session = boto3.Session()
-    signed = ".amazonaws.com" in settings.opensearch_url
+    # A domain may have an endpoint of its own name, so the URL does not say whose it is.
+    arn = settings.opensearch_domain_arn
     client = connect(
         settings.opensearch_url,
-        credentials=session.get_credentials() if signed else None,
-        region=session.region_name if signed else None,
+        credentials=sdk_session().get_credentials() if arn else None,
+        region=arn.split(":")[3] if arn else None,
     )
     return OpenSearchIndex(client, engine="faiss" if settings.opensearch_engine == "faiss" else "lucene")
