@@ -13,7 +13,8 @@ from factbook.domain.errors import FactNotFound, NotFound
 from factbook.domain.facts.fact import FactChanges, Payload
 from factbook.domain.facts.transitions import open_fact, supersede
 from factbook.domain.scope import Scope
-from factbook.ports.facts.store import Head, Operation
+from factbook.ports.facts.store import Head
+from factbook.ports.operations import Operation
 from factbook.usecases.facts import changes, listing, reading
 from factbook.usecases.facts.payloads import Content
 from factbook.usecases.log.sealing import Vault
