@@ -1,0 +1,175 @@
+"""The one way a write of a fact lands.
+
+It reads the head and looks for its own mark there: a lost reply, a retry or a parallel twin is answered as the first
+time. Else its rule decides what to commit, and the store commits that if the head is still the one that was decided on.
+If it is not, the write pauses and begins again. What was stored for a write that came to nothing is removed.
+
+A rule checks in the order that the API promises: not found and permission (`require_open`), hold and version
+(`domain.facts.transitions.require_changeable`).
+"""
+
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+
+from factbook.domain.access.principals import Principal
+from factbook.domain.access.rules import require_write
+from factbook.domain.backoff import full_jitter
+from factbook.domain.errors import (
+    BadInput,
+    Conflict,
+    FactNotFound,
+    IdempotencyMismatch,
+    NotFound,
+    PermissionDenied,
+    StorageUnavailable,
+    Throttled,
+)
+from factbook.domain.facts import gate
+from factbook.domain.facts.fact import Fact, Payload
+from factbook.domain.facts.ids import short_digest
+from factbook.domain.facts.transitions import reopened
+from factbook.ports.contention import Contended
+from factbook.ports.facts.store import Head, Mark
+from factbook.ports.operations import Operation
+from factbook.usecases.facts.payloads import Content, store_payload
+from factbook.usecases.facts.ports import FactPorts
+
+ATTEMPTS = 8
+PAUSE_SECONDS = 0.01
+_REFUSALS = (BadInput, Conflict, NotFound, PermissionDenied)
+
+
+@dataclass(frozen=True)
+class Create:
+    """The first revision of a fact that is not there."""
+
+    fact: Fact
+
+
+@dataclass(frozen=True)
+class Advance:
+    """The head's revision as it is closed, and the next one."""
+
+    head: Head
+    closed: Fact
+    fact: Fact
+
+
+@dataclass(frozen=True)
+class Amend:
+    """The head's revision as it is from now on, under the same version."""
+
+    head: Head
+    fact: Fact
+
+
+Decision = Create | Advance | Amend
+Decide = Callable[[Head | None, str], Decision]
+"""From the head as it was just read (None: there is none) and the time, what to commit. Raises what refuses the write.
+
+It may be asked again, with a later head, and its decision's fact is the write's answer.
+"""
+
+
+def require_open(ports: FactPorts, principal: Principal, fact_id: str, head: Head | None) -> Head:
+    """The head, which is of a current fact that the principal may write. Raises FactNotFound, PermissionDenied."""
+    if head is None or not gate.can_see(principal, head.fact, ports.look("write")):
+        raise FactNotFound(fact_id)
+    require_write(principal, head.fact.scope, fact_id)
+    return head
+
+
+class FactChange:
+    """One write of one fact under way: what all its tries share."""
+
+    def __init__(self, ports: FactPorts, principal: Principal, operation: Operation, fact_id: str) -> None:
+        self._ports = ports
+        self._principal = principal
+        self._key, self._body = short_digest(operation.key), short_digest(operation.body)
+        self._fact_id = fact_id
+        self._payload: Payload | None = None
+        self._object: str | None = None
+        """Made by this write. An upload is its caller's, who may name it again."""
+
+    def payload(self, content: Content) -> Payload:
+        """What the write's content became: stored when a rule first asks, which is once it allows the write."""
+        if self._payload is None:
+            self._payload = store_payload(self._ports, self._principal.tenant, self._fact_id, content)
+            self._object = self._payload.content_ref if content.ref is None else None
+        return self._payload
+
+    def run(self, decide: Decide, *, expect_new: bool = False) -> Fact:
+        """Commit what `decide` makes of the head; the fact as it is now, or as an earlier try of this write left it.
+
+        `expect_new`: the fact is not there, most likely, so the first try reads nothing; what it meets is the head.
+        Raises what `decide` raises, IdempotencyMismatch, FactNotFound, and Throttled after `ATTEMPTS` tries.
+        """
+        head = None if expect_new else self._read()
+        for attempt in range(1, ATTEMPTS + 1):
+            first = self._first_answer(head)
+            if first is not None:
+                self._discard_unless(first)
+                return first
+            try:
+                decision = decide(head, self._ports.clock.now())
+            except _REFUSALS:  # the head bears no mark of this write, so nothing of it landed
+                self._discard_unless(None)
+                raise
+            there: Head | None = None
+            with suppress(Contended):
+                there = self._commit(decision)
+                if there is None:
+                    return decision.fact
+            if head is None and there is not None:
+                head = there
+            elif attempt < ATTEMPTS:
+                _pause(attempt)
+                head = self._read()
+        raise Throttled
+
+    def _read(self) -> Head | None:
+        return self._ports.facts.head(self._principal.tenant, self._fact_id)
+
+    def _commit(self, decision: Decision) -> Head | None:
+        """The head that was in the way, None if nothing was. Raises Contended."""
+        store, mark = self._ports.facts, Mark(self._key, self._body, decision.fact.version)
+        match decision:
+            case Create(fact):
+                return store.create(Head(fact, 1, (mark,)))
+            case Advance(head, closed, fact):
+                return store.advance(head, closed, head.followed_by(fact, mark))
+            case Amend(head, fact):
+                return store.amend(head, head.followed_by(fact, mark))
+
+    def _first_answer(self, head: Head | None) -> Fact | None:
+        """What this write answered if it landed before. Raises IdempotencyMismatch if its body was another then."""
+        mark = None if head is None else head.mark_of(self._key)
+        if head is None or mark is None:
+            return None
+        if not gate.can_see(self._principal, head.fact, self._ports.look("write", past=True)):
+            raise FactNotFound(self._fact_id)
+        require_write(self._principal, head.fact.scope, self._fact_id)
+        if mark.body != self._body:
+            self._discard_unless(None)
+            raise IdempotencyMismatch
+        if mark == head.marks[-1]:  # nothing has changed since, and a deletion answers the closed revision
+            return head.fact
+        if mark.version == head.fact.version:
+            return reopened(head.fact)
+        revision = self._ports.facts.revision(self._principal.tenant, self._fact_id, mark.version)
+        if revision is None:
+            raise FactNotFound(self._fact_id)
+        return reopened(revision)
+
+    def _discard_unless(self, answer: Fact | None) -> None:
+        """Remove the object this write stored, unless the answer names it: then this try landed and its reply was lost."""
+        if self._object is not None and (answer is None or answer.content_ref != self._object):
+            # What stays costs a few cents and nobody can reach it: the answer must not fail for it.
+            with suppress(StorageUnavailable):
+                self._ports.blobs.discard(self._object)
+
+
+def _pause(attempt: int) -> None:
+    time.sleep(full_jitter(attempt, PAUSE_SECONDS))
