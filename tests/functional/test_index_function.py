@@ -157,7 +157,7 @@ def test_what_a_time_to_live_removed_is_forgotten_with_its_revisions(wired, writ
 
 
 def test_a_removed_fact_whose_payload_stays_is_sent_again_until_it_is_gone(
-    wired, writer, tenant, monkeypatch
+    services, wired, writer, monkeypatch
 ):
     large, other = _write(writer, "x" * 70_000), _write(writer, "tea")
     blobs = writer.services.memory.blobs
@@ -168,12 +168,12 @@ def test_a_removed_fact_whose_payload_stays_is_sent_again_until_it_is_gone(
         raise StorageUnavailable
 
     with monkeypatch.context() as struck:
-        struck.setattr(wired.remains, "_discard", unavailable)
+        struck.setattr(services.facts.remains, "_discard", unavailable)
         failed = records[0]["dynamodb"]["SequenceNumber"]
-        assert FUNCTION.follow(wired, records) == {"batchItemFailures": [{"itemIdentifier": failed}]}
+        assert follow(records) == {"batchItemFailures": [{"itemIdentifier": failed}]}
     assert blobs.stat(large.fact.content_ref) is not None
 
-    assert FUNCTION.follow(wired, records) == {"batchItemFailures": []}
+    assert follow(records) == {"batchItemFailures": []}
     assert blobs.stat(large.fact.content_ref) is None
 
 

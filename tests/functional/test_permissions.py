@@ -34,7 +34,7 @@ NEVER_CALLED_HERE = {
     "es:ESHttpGet", "es:ESHttpHead", "es:ESHttpPost", "es:ESHttpPut", "es:ESHttpDelete",
     "secretsmanager:GetSecretValue", "kms:Sign", "kms:GetPublicKey",
     "sqs:SendMessage CheckpointDeadLetters.Arn *",
-    "dynamodb:BatchGetItem LogTable.Arn *", "dynamodb:DeleteItem AccessTable.Arn backlog|*|index",
+    "dynamodb:BatchGetItem LogTable.Arn *", "dynamodb:DeleteItem AccessTable.Arn backlog|*|job|index",
     # Without it a missing object is forbidden, not missing.
     "s3:ListBucket",
 }  # fmt: skip
@@ -68,7 +68,8 @@ class Story:
             app.services = lambda wired=self.wired[name]: wired  # type: ignore[misc]
         self.consumers = {name: load_function(name) for name in ("index", "checkpoint")}
         for name, module in self.consumers.items():
-            module.services = lambda wired=self.wired[name]: wired  # type: ignore[attr-defined]
+            handler = module.lambda_handler if name == "index" else module
+            handler.services = lambda wired=self.wired[name]: wired
 
     def _client(self, service: str) -> Any:
         if service == "sqs":

@@ -87,7 +87,7 @@ GRANTS = {
         "LogTable.Arn/index/thread": QUERY,
         "KeysTable.Arn": items("GetItem"),
         "AccessTable.Arn": items("GetItem", "Query")
-        | items(*(f"{act} if the key is backlog|* or index" for act in ("PutItem", "DeleteItem"))),
+        | items(*(f"{act} if the key is backlog|* or job|index" for act in ("PutItem", "DeleteItem"))),
         "BlobsBucket.Arn/facts/*": {"s3:GetObject", "s3:DeleteObjectVersion"},
         "BlobsBucket.Arn": {"s3:ListBucket", "s3:ListBucketVersions"},
         "DataKey.Arn": {"kms:Decrypt"},
