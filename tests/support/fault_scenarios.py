@@ -239,7 +239,7 @@ def suffer(stage: Stage, scenario: Scenario, known: Reference, strike: Strike) -
 def _suffer(trial: Trial, known: Reference, strike: Strike) -> str:
     stage, scenario = trial.stage, trial.scenario
     key = str(uuid.uuid4()) if strike.keyed else None
-    stage.wire.reset(strike.fault, strike.step, stays=strike.stays)
+    stage.wire.reset(strike.fault, known.steps[strike.step], stays=strike.stays)
     try:
         answer: Reply | None = trial.send(key)
     except Killed:

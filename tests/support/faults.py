@@ -66,14 +66,15 @@ WORDS_OF_THE_STORE = [
 class Wire:
     """Clients of an emulator whose calls can be counted, and one of them struck.
 
-    `calls` names each call once, however often the SDK sent it. A fault strikes the first send of call number `step`,
-    or, when it `stays`, every send of that call and of later ones of the same name.
+    `calls` names each call once, however often the SDK sent it. A fault strikes the first send of the first call named
+    `step`, or, when it `stays`, every send of every call of that name. Names, not places: parts of a batch run side by
+    side, so the places of their calls vary.
     """
 
     aws: Aws
     calls: list[str] = field(default_factory=list)
     fault: Fault | None = None
-    step: int = 0
+    step: str = ""
     stays: bool = False
     _sends: Counter[str] = field(default_factory=Counter)
     _place: dict[str, int] = field(default_factory=dict)
@@ -87,7 +88,7 @@ class Wire:
             client.meta.events.register("before-send", self._send)
         return self._clients[service]
 
-    def reset(self, fault: Fault | None = None, step: int = 0, *, stays: bool = False) -> None:
+    def reset(self, fault: Fault | None = None, step: str = "", *, stays: bool = False) -> None:
         self.fault, self.step, self.stays = fault, step, stays
         self.calls.clear()
         self._sends.clear()
@@ -114,9 +115,9 @@ class Wire:
         return _strike(fault, event_name, request, arrive)
 
     def _strikes(self, place: int, sends: int) -> bool:
-        if not self.stays:
-            return self.fault is not None and place == self.step and sends <= self.fault.sends
-        return place >= self.step and self.calls[place] == self.calls[self.step]
+        if self.fault is None or self.calls[place] != self.step:
+            return False
+        return self.stays or (place == self.calls.index(self.step) and sends <= self.fault.sends)
 
 
 def _strike(
