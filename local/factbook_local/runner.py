@@ -209,7 +209,7 @@ class Runner:
         description = self._description(self.stack.functions[logical], environment)
         maker = Pool(
             self._zygote,
-            description | {"name": "tokens", "handler": "factbook_local.tokens.make_tokens"},
+            description | {"name": "tokens", "handler": "factbook_local.derived_tokens.make_tokens"},
             timeout=60.0,
             warm=1,
             most=1,

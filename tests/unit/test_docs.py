@@ -16,7 +16,7 @@ from factbook.api.app import Route
 from factbook.api.errors import STATUSES
 from factbook.api.requests import Request, read_query, validate
 from factbook.settings import Settings
-from factbook_local.cli import COMMANDS
+from factbook_cli.main import COMMANDS
 from factbook_local.openapi import load_apps
 
 API = (ROOT / "docs" / "api.md").read_text()
