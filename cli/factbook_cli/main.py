@@ -1,7 +1,4 @@
-"""Agent memory on serverless AWS: what operators and auditors run.
-
-In a checkout there are the commands of the local runner, too.
-"""
+"""Agent memory on serverless AWS: what operators and auditors run."""
 
 import argparse
 import importlib
@@ -43,7 +40,7 @@ def parser_of(commands: Commands, chosen: str | None) -> argparse.ArgumentParser
             command = importlib.import_module(module)
             own.description = command.__doc__
             command.add_arguments(own)
-            own.set_defaults(run=command.run)
+            own.set_defaults(perform=command.run)
     return parser
 
 
@@ -58,7 +55,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.error(f"no command {chosen!r}; there are {', '.join(commands)}")
     arguments = parser.parse_args(words)
     try:
-        return int(arguments.run(arguments))
+        return int(arguments.perform(arguments))
     except (CommandError, OSError) as error:
         print(f"factbook {arguments.name}: {error}", file=sys.stderr)
         return 1

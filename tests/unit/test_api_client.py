@@ -49,7 +49,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
-    do_GET = do_POST = _answer
+    do_GET = do_POST = _answer  # noqa: N815 - named by the standard library
 
     def log_message(self, *_: Any) -> None:
         pass
@@ -131,7 +131,7 @@ def test_where_nothing_listens_the_message_says_what_to_check(monkeypatch: pytes
     closed = listen(0)
     port = closed.getsockname()[1]
     closed.close()
-    with pytest.raises(ApiError, match="did not answer: .*refused.* Check the URL"):
+    with pytest.raises(ApiError, match=r"did not answer: .*refused.* Check the URL"):
         Api(f"http://127.0.0.1:{port}", "fb_x").get("v1")
 
 
