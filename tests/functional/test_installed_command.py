@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from support.emulators import Aws
 from support.gateway import ROOT
-from support.logs import House
+from support.logs import LogService
 
 from factbook import __version__
 
@@ -58,11 +58,11 @@ def test_it_comes_without_the_emulator_and_what_only_functions_need(installed: P
 def test_it_judges_an_export_and_finds_the_edit(
     installed: Path, ministack: Aws, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    house = House(ministack, tmp_path)
-    house.append("r1", {"n": 1})
-    house.checkpoint()
-    export = house.export_all(tmp_path / "all.jsonl")
-    command = [str(installed / "factbook"), "log", "audit", str(export), "--vkey", house.vkey]
+    log_service = LogService(ministack, tmp_path)
+    log_service.append("r1", {"n": 1})
+    log_service.checkpoint()
+    export = log_service.export_all(tmp_path / "all.jsonl")
+    command = [str(installed / "factbook"), "log", "audit", str(export), "--vkey", log_service.vkey]
     elsewhere = tmp_path_factory.mktemp("elsewhere")
     assert said(command, elsewhere).returncode == 0
     export.write_bytes(export.read_bytes().replace(b'"n":1', b'"n":2'))

@@ -83,7 +83,7 @@ def checkpoints_of(logs: LogServices) -> LambdaCheckpoints:
 
 
 @dataclass
-class House:
+class LogService:
     """One tenant whose log stands on an emulator; `services` is one process of the service."""
 
     aws: Aws
