@@ -76,7 +76,7 @@ layer-sizes: ## what the layers weigh, unzipped and zipped (Lambda takes 250 MB 
 built: dev .venv-sam/.done ## build for this machine and call each function from its build alone
 	@mkdir -p build
 	FACTBOOK_LAYER_PLATFORM=$$(uname -m) FACTBOOK_LAYER_PYTHON=$$($(BIN)/python -c 'import sys; print("%d.%d" % sys.version_info[:2])') \
-	PYTHON=$(CURDIR)/$(BIN)/python $(SAM) build --build-dir .aws-sam/host > build/built.log 2>&1 || { cat build/built.log; exit 1; }
+	PYTHON="$(CURDIR)/$(BIN)/python" $(SAM) build --build-dir .aws-sam/host > build/built.log 2>&1 || { cat build/built.log; exit 1; }
 	$(BIN)/python -m pytest tests/built $(ARGS)
 
 ci: ## all that a submission has to pass
@@ -89,14 +89,15 @@ lock: ## pin requirements/*.in again (needs uv)
 
 $(VENV)/.made:
 	@test -n "$(PYTHON)" || { echo "Factbook needs Python 3.11 or newer on the PATH, or make PYTHON=…" >&2; exit 1; }
-	$(PYTHON) -m venv --clear $(VENV)
+	"$(PYTHON)" -m venv --clear $(VENV)
 	@touch $@
 
-# The source roots go on the path as they are, so an edit is live; the command is what an installer would write.
-$(VENV)/.run: $(VENV)/.made $(RUN_LOCKS)
+# The source roots go on the path as they are, so an edit is live; the command finds its own interpreter, as the first
+# line of a script can hold no path with a space.
+$(VENV)/.run: $(VENV)/.made $(RUN_LOCKS) Makefile
 	$(PIP) $(RUN_LOCKS:%=-r %)
-	@$(BIN)/python -c 'import pathlib, sysconfig; pathlib.Path(sysconfig.get_path("purelib"), "factbook.pth").write_text("".join(f"{pathlib.Path(p).resolve()}\n" for p in ("layers/factbook", "layers/search", "local")))'
-	@printf '#!%s\nimport sys\n\nfrom factbook_local.cli import main\n\nsys.exit(main())\n' "$(CURDIR)/$(BIN)/python" > $(BIN)/factbook
+	@$(BIN)/python -c 'import pathlib, sysconfig; pathlib.Path(sysconfig.get_path("purelib"), "factbook.pth").write_text("".join(f"{pathlib.Path(p).resolve()}\n" for p in ("layers/factbook", "layers/search", "cli", "local")))'
+	@$(BIN)/python -c 'import pathlib, shlex, sys; pathlib.Path("$(BIN)/factbook").write_text(f"#!/bin/sh\nexec {shlex.quote(sys.executable)} -m factbook_cli \"$$@\"\n")'
 	@chmod +x $(BIN)/factbook
 	@touch $@
 
@@ -111,6 +112,6 @@ $(VENV)/.dev: $(VENV)/.embedder $(DEV_LOCKS)
 
 .venv-sam/.done: requirements/sam.txt
 	@test -n "$(PYTHON)" || { echo "Factbook needs Python 3.11 or newer on the PATH, or make PYTHON=…" >&2; exit 1; }
-	$(PYTHON) -m venv --clear .venv-sam
+	"$(PYTHON)" -m venv --clear .venv-sam
 	.venv-sam/bin/python -m pip --disable-pip-version-check install --quiet --require-hashes --no-deps -r $<
 	@touch $@

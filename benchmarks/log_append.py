@@ -21,7 +21,7 @@ def main() -> None:
     parser.add_argument("--entries", type=int, default=300)
     arguments = parser.parse_args()
     from support import emulators
-    from support.logs import House
+    from support.logs import LogService
     from support.principals import principal
 
     from factbook.adapters.dynamodb.client import to_item
@@ -29,14 +29,14 @@ def main() -> None:
     from factbook.usecases.log.appending import Request, append_entries
 
     with emulators.ministack() as aws, tempfile.TemporaryDirectory() as folder:
-        house = House(aws, Path(folder))
-        log, client = house.services.logs.log, aws.client("dynamodb")
-        admin = principal(house.tenant, "admin", admin=True)
+        log_service = LogService(aws, Path(folder))
+        log, client = log_service.services.logs.log, aws.client("dynamodb")
+        admin = principal(log_service.tenant, "admin", admin=True)
         print(f"{'payload':>8}  {'scope':>6}  {'append':>8}  {'put_item':>8}  {'ratio':>5}   (medians, ms)")
         for size in (200, 2000):
             for name, scope in (
-                ("plain", Scope(tenantId=house.tenant)),
-                ("sealed", Scope(tenantId=house.tenant, userId="u")),
+                ("plain", Scope(tenantId=log_service.tenant)),
+                ("sealed", Scope(tenantId=log_service.tenant, userId="u")),
             ):
                 run = f"{name}-{size}"
                 append_entries(log, admin, run, [Request("tool-call", "warm", scope=scope)])
@@ -45,7 +45,7 @@ def main() -> None:
                     began = time.perf_counter()
                     append_entries(log, admin, run, [Request("tool-call", {"n": number, "text": "x" * size})])
                     appends.append(time.perf_counter() - began)
-                    stored = log.store.entry(house.tenant, run, number + 1)
+                    stored = log.store.entry(log_service.tenant, run, number + 1)
                     assert stored is not None
                     item = {
                         "pk": f"bare|{uuid.uuid4()}",
@@ -55,7 +55,7 @@ def main() -> None:
                     }
                     began = time.perf_counter()
                     client.put_item(
-                        TableName=house.settings.log_table,
+                        TableName=log_service.settings.log_table,
                         Item=to_item(item),
                         ConditionExpression="attribute_not_exists(pk)",
                         ReturnValuesOnConditionCheckFailure="ALL_OLD",

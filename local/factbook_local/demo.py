@@ -158,7 +158,7 @@ def _factbook_log(story: Story, command: str, *arguments: str) -> tuple[int, str
     """Run `factbook log …` as a person would; its exit code and last line."""
     service = ["--url", story.ready.url, "--token", story.token] if command == "export" else []
     done = subprocess.run(
-        [sys.executable, "-m", "factbook_local.cli", "log", command, *arguments, *service],
+        [sys.executable, "-m", "factbook_cli", "log", command, *arguments, *service],
         capture_output=True,
         text=True,
         check=False,

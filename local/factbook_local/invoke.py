@@ -78,8 +78,6 @@ class InvokeApi:
         except ValueError:
             return _problem(400, "InvalidRequestContentException", "Could not parse request body into json")
         match kind:
-            case "DryRun":
-                return 204, [], b""
             case "Event":
                 task = asyncio.ensure_future(invoke_later(pool, payload))
                 self._later.add(task)

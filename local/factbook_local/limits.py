@@ -49,11 +49,8 @@ LIMITS = {
     "invocation": Limit(6 * MIB, "the event of a synchronous invocation, and its answer", _LAMBDA),
     "event": Limit(MIB, "the event of an asynchronous invocation", _INVOKE),
     "environment": Limit(4 * KIB, "all environment variables of a function", _LAMBDA),
-    "batch window": Limit(300, "seconds that an event source gathers a batch", _MAPPING),
-    "batch": Limit(10_000, "records of one batch of a stream, messages of one batch of a queue", _MAPPING),
-    "batch at once": Limit(
-        10, "messages of one batch of a queue that is not gathered for a second", _MAPPING
-    ),
+    "batch": Limit(10_000, "records of one batch of a stream", _MAPPING),
+    "batch at once": Limit(10, "messages of one batch of a queue without a batching window", _MAPPING),
     "request": Limit(10 * MIB, "the body of a request to an HTTP API", _GATEWAY),
     "integration": Limit(30, "seconds of an integration of an HTTP API", _GATEWAY),
     "message": Limit(

@@ -11,6 +11,7 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic.json_schema import JsonSchemaMode, models_json_schema
 
+from factbook import __version__
 from factbook.api.app import App, Route
 from factbook.api.errors import STATUSES
 from factbook.api.models import ErrorAnswer
@@ -50,7 +51,7 @@ def describe(apps: Iterable[App]) -> dict[str, Any]:
         "openapi": "3.1.0",
         "info": {
             "title": "Factbook",
-            "version": "1",
+            "version": __version__,
             "description": "Agent memory: typed, versioned facts and a tamper-evident log.",
         },
         "security": [{"token": []}],

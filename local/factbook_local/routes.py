@@ -1,4 +1,4 @@
-"""Which route an HTTP API selects: the most specific match of path and method, then a greedy one, then `$default`."""
+"""Which route an HTTP API selects: the most specific match of path and method, then `$default`."""
 
 import re
 import urllib.parse
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from factbook_local.stack import DEFAULT_ROUTE, Route
 
 _KEPT_ESCAPES = re.compile(r"%(25|2[Ff])")
-_LITERAL, _VARIABLE, _GREEDY = 0, 1, 2
+_LITERAL, _VARIABLE = 0, 1
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Router:
                 (_kinds(path), method == "ANY", path.split("/")[1:], method, route)
                 for route, method, path in parsed
             ),
-            key=lambda entry: (_GREEDY in entry[0], entry[0], entry[1]),
+            key=lambda entry: (entry[0], entry[1]),
         )
 
     def select(self, method: str, raw_path: str) -> Selected | None:
@@ -49,27 +49,18 @@ class Router:
 
 
 def _kinds(path: str) -> tuple[int, ...]:
-    return tuple(
-        _GREEDY if part.endswith("+}") else _VARIABLE if part.startswith("{") else _LITERAL
-        for part in path.split("/")[1:]
-    )
+    return tuple(_VARIABLE if part.startswith("{") else _LITERAL for part in path.split("/")[1:])
 
 
 def _match(pattern: list[str], segments: list[str]) -> dict[str, str] | None:
+    if len(pattern) != len(segments):
+        return None
     parameters: dict[str, str] = {}
-    for place, part in enumerate(pattern):
-        if part.endswith("+}"):
-            rest = segments[place:]
-            if not any(rest):
-                return None
-            parameters[part[1:-2]] = decode_path("/".join(rest))
-            return parameters
-        if place >= len(segments):
-            return None
+    for part, segment in zip(pattern, segments, strict=True):
         if part.startswith("{"):
-            if not segments[place]:
+            if not segment:
                 return None
-            parameters[part[1:-1]] = decode_path(segments[place])
-        elif part != decode_path(segments[place]):
+            parameters[part[1:-1]] = decode_path(segment)
+        elif part != decode_path(segment):
             return None
-    return parameters if len(pattern) == len(segments) else None
+    return parameters

@@ -12,7 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import urllib3
 import uvicorn
+from urllib3.exceptions import HTTPError
 
 from factbook_local.dataplane.process import ACCOUNT, CREDENTIALS, REGION, DataPlaneProcess
 from factbook_local.environment import common_environment, function_environment
@@ -209,7 +211,7 @@ class Runner:
         description = self._description(self.stack.functions[logical], environment)
         maker = Pool(
             self._zygote,
-            description | {"name": "tokens", "handler": "factbook_local.tokens.make_tokens"},
+            description | {"name": "tokens", "handler": "factbook_local.derived_tokens.make_tokens"},
             timeout=60.0,
             warm=1,
             most=1,
@@ -305,7 +307,7 @@ class Runner:
     async def search_line(self) -> str:
         """What the service says of its search, asked over HTTP as a client would; empty when it says nothing."""
         token = next(iter(self.tokens.values()), "")
-        with contextlib.suppress(OSError, ValueError, KeyError):
+        with contextlib.suppress(HTTPError, ValueError, KeyError):
             answer = await asyncio.get_running_loop().run_in_executor(
                 None, _get_json, f"{self.url}/v1/memory/status", token
             )
@@ -355,8 +357,5 @@ def _pseudo_parameters() -> dict[str, str]:
 
 
 def _get_json(url: str, token: str) -> Any:
-    import urllib.request
-
-    request = urllib.request.Request(url, headers={"Authorization": f"Bearer {token}"})  # noqa: S310 - our own address
-    with urllib.request.urlopen(request, timeout=10) as answer:  # noqa: S310 - our own address
-        return json.load(answer)
+    headers = {"Authorization": f"Bearer {token}"}
+    return urllib3.request("GET", url, headers=headers, timeout=10, retries=False).json()

@@ -3,16 +3,34 @@
 Names are known before anything exists; ARNs and ids come from `provision` and are read with `Template.resolve`.
 """
 
-from collections.abc import Iterator
+import re
 from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from factbook_local.limits import LIMITS
+from factbook_local.limits import LIMITS, Limit
 from factbook_local.template import Template, TemplateError
 
 STACK = "factbook"
 DEFAULT_ROUTE = "$default"
+EVENT_SOURCES = {
+    "HttpApi": {"ApiId", "Path", "Method"},
+    "DynamoDB": {
+        "Stream",
+        "StartingPosition",
+        "BatchSize",
+        "BisectBatchOnFunctionError",
+        "FunctionResponseTypes",
+        "MaximumRetryAttempts",
+        "DestinationConfig",
+    },
+    "SQS": {"Queue", "BatchSize", "FunctionResponseTypes", "ScalingConfig"},
+    "ScheduleV2": {"ScheduleExpression", "OmitName"},
+}
+"""Type → the properties that local mode follows. Any other is refused: what is not followed would be misread."""
+_LATE = {"ApiId", "Stream", "Queue", "DestinationConfig"}
+_RATE = re.compile(r"rate\((\d+) (minute|hour|day)s?\)")
 
 
 @dataclass(frozen=True)
@@ -31,7 +49,7 @@ class Function:
 
 @dataclass(frozen=True)
 class Route:
-    """`key` as API Gateway writes it: `GET /things/{id}`, `ANY /things/{proxy+}` or `$default`."""
+    """`key` as API Gateway writes it: `GET /things/{id}`, `ANY /things` or `$default`."""
 
     key: str
     function: str
@@ -39,21 +57,16 @@ class Route:
 
 @dataclass(frozen=True)
 class StreamSource:
-    """A DynamoDB event source of a function. `function` and `table` are logical ids; ages and windows in seconds."""
+    """A DynamoDB event source of a function, from the stream's oldest record on. `function`, `table`: logical ids."""
 
     function: str
     table: str
     name: str
     batch_size: int = 100
-    window: float = 0.0
-    filters: tuple[dict[str, Any], ...] = ()
     partial: bool = False
     bisect: bool = False
     retries: int = -1
-    max_age: float = -1.0
     on_failure: Any = None
-    starting: str = "TRIM_HORIZON"
-    tumbling: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -64,23 +77,16 @@ class QueueSource:
     queue: str
     name: str
     batch_size: int = 10
-    window: float = 0.0
-    filters: tuple[dict[str, Any], ...] = ()
     partial: bool = False
-    concurrency: int = 2
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """`expression`: `rate(…)`, `cron(…)` or `at(…)`; `payload` the function's event, None for the service's own."""
+    """Runs of a function at a fixed rate."""
 
     function: str
     name: str
-    expression: str
-    payload: Any = None
-    timezone: str = "UTC"
-    retries: int = 185
-    scheduler: bool = True
+    every: timedelta
 
 
 @dataclass
@@ -107,9 +113,7 @@ class Stack:
             return str(self.template.resolve(given))
         kind = self.template.resources[logical]["Type"]
         name = f"{STACK}-{logical}"
-        if kind == "AWS::S3::Bucket":
-            return name.lower()
-        return name + (".fifo" if properties.get("FifoQueue") else "")
+        return name.lower() if kind == "AWS::S3::Bucket" else name
 
 
 _NAME_PROPERTIES = ("FunctionName", "TableName", "BucketName", "QueueName", "Name")
@@ -122,19 +126,6 @@ def read_stack(template: Template) -> Stack:
         stack.functions[logical] = _function(template, logical, name, properties)
         for event, spec in (properties.get("Events") or {}).items():
             _read_event(stack, logical, event, spec["Type"], spec.get("Properties") or {})
-    for name, properties in template.of_type("AWS::Lambda::EventSourceMapping").items():
-        properties = dict(properties)
-        function = _target(properties["FunctionName"])
-        source = _target(properties["EventSourceArn"])
-        if template.resources[source]["Type"] == "AWS::SQS::Queue":
-            stack.queues.append(_queue_source(function, name, source, properties))
-        else:
-            stack.streams.append(_stream_source(function, name, source, properties))
-    for name, properties in template.of_type("AWS::Scheduler::Schedule").items():
-        target = properties["Target"]
-        stack.schedules.append(
-            _schedule(_target(target["Arn"]), name, properties | {"Input": target.get("Input")})
-        )
     return stack
 
 
@@ -165,37 +156,46 @@ def _function(template: Template, logical: str, name: str, properties: dict[str,
 
 def _read_event(stack: Stack, function: str, event: str, kind: str, properties: dict[str, Any]) -> None:
     name = f"{function}{event}"
+    unknown = sorted(properties.keys() - EVENT_SOURCES.get(kind, set()))
+    if kind not in EVENT_SOURCES or unknown:
+        what = (
+            f"the property {unknown[0]} of {kind}"
+            if kind in EVENT_SOURCES
+            else f"event sources of type {kind}"
+        )
+        raise TemplateError(f"{function}: local mode does not know {what} ({event})")
+    # What names a resource stays as it is until the resource is there.
+    said = {key: value for key, value in properties.items() if key not in _LATE}
+    said = stack.template.resolve(said)
     match kind:
         case "HttpApi":
-            path, method = properties.get("Path", DEFAULT_ROUTE), str(properties.get("Method", "ANY")).upper()
-            key = (
-                DEFAULT_ROUTE
-                if path == DEFAULT_ROUTE
-                else f"{method.replace('X-AMAZON-APIGATEWAY-ANY-METHOD', 'ANY')} {path}"
-            )
-            stack.routes.append(Route(key, function))
+            path, method = said.get("Path", DEFAULT_ROUTE), str(said.get("Method", "ANY")).upper()
+            if "+}" in path:
+                raise TemplateError(f"{function}: local mode has no greedy paths ({event})")
+            stack.routes.append(Route(path if path == DEFAULT_ROUTE else f"{method} {path}", function))
         case "DynamoDB":
-            stack.streams.append(
-                _stream_source(function, name, _target(properties["Stream"]), _resolved(stack, properties))
-            )
+            if said.get("StartingPosition") != "TRIM_HORIZON":
+                raise TemplateError(f"{function}: local mode reads a stream from TRIM_HORIZON ({event})")
+            stack.streams.append(_stream_source(function, name, properties, said))
         case "SQS":
             stack.queues.append(
-                _queue_source(function, name, _target(properties["Queue"]), _resolved(stack, properties))
-            )
-        case "Schedule" | "ScheduleV2":
-            stack.schedules.append(
-                _schedule(function, name, _resolved(stack, properties), scheduler=kind == "ScheduleV2")
+                QueueSource(
+                    function=function,
+                    queue=_target(properties["Queue"]),
+                    name=name,
+                    batch_size=_batch_size(name, said, 10, LIMITS["batch at once"]),
+                    partial=_partial(said),
+                )
             )
         case _:
-            raise TemplateError(f"{function}: local mode has no event source of type {kind} ({event})")
+            stack.schedules.append(Schedule(function, name, _rate(function, said["ScheduleExpression"])))
 
 
-def _resolved(stack: Stack, properties: dict[str, Any]) -> dict[str, Any]:
-    """The properties whose values stand fast before anything exists; destinations stay as they are."""
-    late = {"Stream", "Queue", "DestinationConfig", "DeadLetterConfig"}
-    return {
-        name: value if name in late else stack.template.resolve(value) for name, value in properties.items()
-    }
+def _rate(function: str, expression: str) -> timedelta:
+    match = _RATE.fullmatch(expression)
+    if match is None:
+        raise TemplateError(f"{function}: local mode runs rate(…) alone, not {expression!r}")
+    return timedelta(**{f"{match[2]}s": int(match[1])})
 
 
 def _target(value: Any) -> str:
@@ -208,71 +208,28 @@ def _target(value: Any) -> str:
     raise TemplateError(f"local mode needs a !Ref or !GetAtt here, not {value!r}")
 
 
-def _gathered(name: str, properties: dict[str, Any], usual: int) -> tuple[int, float]:
-    """Batch size and window in seconds. Raises TemplateError for what Lambda refuses."""
-    size = int(properties.get("BatchSize", usual))
-    window = float(properties.get("MaximumBatchingWindowInSeconds", 0))
-    if not 1 <= size <= LIMITS["batch"].most:
-        raise TemplateError(f"{name}: a batch holds 1 to {LIMITS['batch'].most} records, not {size}")
-    if not 0 <= window <= LIMITS["batch window"].most:
-        raise TemplateError(f"{name}: a batch is gathered for {LIMITS['batch window'].most} seconds at most")
-    return size, window
-
-
-def _filters(properties: dict[str, Any]) -> tuple[dict[str, Any], ...]:
-    import json
-
-    found: Iterator[Any] = iter((properties.get("FilterCriteria") or {}).get("Filters") or [])
-    return tuple(json.loads(entry["Pattern"]) for entry in found)
+def _batch_size(name: str, said: dict[str, Any], usual: int, limit: Limit) -> int:
+    """Raises TemplateError for what Lambda refuses."""
+    size = int(said.get("BatchSize", usual))
+    if not 1 <= size <= limit.most:
+        raise TemplateError(f"{name}: a batch holds 1 to {limit.most} records, not {size}")
+    return size
 
 
 def _partial(properties: dict[str, Any]) -> bool:
     return "ReportBatchItemFailures" in (properties.get("FunctionResponseTypes") or [])
 
 
-def _stream_source(function: str, name: str, table: str, properties: dict[str, Any]) -> StreamSource:
-    size, window = _gathered(name, properties, 100)
+def _stream_source(
+    function: str, name: str, properties: dict[str, Any], said: dict[str, Any]
+) -> StreamSource:
     return StreamSource(
         function=function,
-        table=table,
+        table=_target(properties["Stream"]),
         name=name,
-        batch_size=size,
-        window=window,
-        filters=_filters(properties),
-        partial=_partial(properties),
-        bisect=bool(properties.get("BisectBatchOnFunctionError", False)),
-        retries=int(properties.get("MaximumRetryAttempts", -1)),
-        max_age=float(properties.get("MaximumRecordAgeInSeconds", -1)),
+        batch_size=_batch_size(name, said, 100, LIMITS["batch"]),
+        partial=_partial(said),
+        bisect=bool(said.get("BisectBatchOnFunctionError", False)),
+        retries=int(said.get("MaximumRetryAttempts", -1)),
         on_failure=((properties.get("DestinationConfig") or {}).get("OnFailure") or {}).get("Destination"),
-        starting=str(properties.get("StartingPosition", "TRIM_HORIZON")),
-    )
-
-
-def _queue_source(function: str, name: str, queue: str, properties: dict[str, Any]) -> QueueSource:
-    size, window = _gathered(name, properties, 10)
-    if size > LIMITS["batch at once"].most and window < 1:
-        raise TemplateError(
-            f"{name}: more than {LIMITS['batch at once'].most} messages need a MaximumBatchingWindowInSeconds"
-        )
-    return QueueSource(
-        function=function,
-        queue=queue,
-        name=name,
-        batch_size=size,
-        window=window,
-        filters=_filters(properties),
-        partial=_partial(properties),
-        concurrency=min(2, int((properties.get("ScalingConfig") or {}).get("MaximumConcurrency", 2))),
-    )
-
-
-def _schedule(function: str, name: str, properties: dict[str, Any], *, scheduler: bool = True) -> Schedule:
-    return Schedule(
-        function=function,
-        name=name,
-        scheduler=scheduler,
-        expression=str(properties.get("ScheduleExpression") or properties.get("Schedule")),
-        payload=properties.get("Input"),
-        timezone=str(properties.get("ScheduleExpressionTimezone", "UTC")),
-        retries=int((properties.get("RetryPolicy") or {}).get("MaximumRetryAttempts", 185)),
     )

@@ -3,7 +3,6 @@
 A value is resolved once its resources exist, because a stream's ARN or a key's id is known only then.
 """
 
-import base64
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,7 +12,7 @@ import yaml
 
 NO_VALUE = object()
 """What `AWS::NoValue` resolves to: the property is left out."""
-_PLACEHOLDER = re.compile(r"\$\{(!?)([^}]+)\}")
+_PLACEHOLDER = re.compile(r"\$\{([^}]+)\}")
 
 
 class TemplateError(Exception):
@@ -35,7 +34,7 @@ def _short_form(loader: yaml.SafeLoader, suffix: str, node: yaml.Node) -> Any:
         value = loader.construct_mapping(node, deep=True)
     if suffix == "GetAtt" and isinstance(value, str):
         value = value.split(".", 1)
-    return {suffix if suffix in ("Ref", "Condition") else f"Fn::{suffix}": value}
+    return {suffix if suffix == "Ref" else f"Fn::{suffix}": value}
 
 
 _Loader.add_multi_constructor("!", _short_form)
@@ -57,7 +56,6 @@ class Template:
         self.physical: dict[str, dict[str, str]] = {}
         self._pseudo = dict(pseudo)
         self._globals: dict[str, Any] = document.get("Globals") or {}
-        self._mappings: dict[str, Any] = document.get("Mappings") or {}
         self._conditions: dict[str, Any] = document.get("Conditions") or {}
         declared = document.get("Parameters") or {}
         self._parameters = {
@@ -76,9 +74,9 @@ class Template:
 
     def _keep_to(self, rule: Mapping[str, Any]) -> None:
         """Refuse what CloudFormation would refuse to deploy."""
-        if self._holds(rule.get("RuleCondition", True)):
+        if self.resolve(rule.get("RuleCondition", True)):
             for assertion in rule["Assertions"]:
-                if not self._holds(assertion["Assert"]):
+                if not self.resolve(assertion["Assert"]):
                     raise TemplateError(
                         assertion.get("AssertDescription", "a rule of the template is broken")
                     )
@@ -101,7 +99,7 @@ class Template:
         if isinstance(value, dict):
             if len(value) == 1:
                 ((name, argument),) = value.items()
-                if name in ("Ref", "Condition") or name.startswith("Fn::"):
+                if name == "Ref" or name.startswith("Fn::"):
                     return self._call(name, argument)
             resolved = {key: self.resolve(part) for key, part in value.items()}
             return {key: part for key, part in resolved.items() if part is not NO_VALUE}
@@ -113,46 +111,25 @@ class Template:
         match name:
             case "Ref":
                 return self._ref(argument)
-            case "Condition":
-                return self._holds(argument)
             case "Fn::GetAtt":
                 return self._attribute(argument[0], self.resolve(argument[1]))
             case "Fn::Sub":
                 return self._substitute(argument)
             case "Fn::If":
                 return self.resolve(argument[1] if self._holds(argument[0]) else argument[2])
-            case _:
-                return self._compute(name, self.resolve(argument))
-
-    def _compute(self, name: str, argument: Any) -> Any:
-        """The functions whose arguments are values like any other."""
-        match name:
-            case "Fn::Join":
-                return argument[0].join(map(str, argument[1]))
-            case "Fn::Select":
-                return argument[1][int(argument[0])]
-            case "Fn::Split":
-                return argument[1].split(argument[0])
-            case "Fn::FindInMap":
-                return self._mappings[argument[0]][argument[1]][argument[2]]
-            case "Fn::Base64":
-                return base64.b64encode(argument.encode()).decode()
             case "Fn::Equals":
-                return str(argument[0]) == str(argument[1])
+                left, right = self.resolve(argument)
+                return str(left) == str(right)
             case "Fn::Not":
-                return not argument[0]
+                return not self.resolve(argument[0])
             case "Fn::And":
-                return all(argument)
+                return all(self.resolve(argument))
             case "Fn::Or":
-                return any(argument)
+                return any(self.resolve(argument))
         raise TemplateError(f"local mode does not know {name}")
 
-    def _holds(self, condition: Any) -> bool:
-        if isinstance(condition, bool):
-            return condition
-        if isinstance(condition, str):
-            return bool(self.resolve(self._conditions[condition]))
-        return bool(self.resolve(condition))
+    def _holds(self, condition: str) -> bool:
+        return bool(self.resolve(self._conditions[condition]))
 
     def _ref(self, name: str) -> Any:
         if name == "AWS::NoValue":
@@ -176,18 +153,10 @@ class Template:
             else f"{resource}.{attribute}"
         )
 
-    def _substitute(self, argument: Any) -> str:
-        text, variables = (argument, {}) if isinstance(argument, str) else argument
-
+    def _substitute(self, text: str) -> str:
         def value(match: re.Match[str]) -> str:
-            literal, name = match[1], match[2].strip()
-            if literal:
-                return f"${{{match[2]}}}"
-            if name in variables:
-                return str(self.resolve(variables[name]))
-            if "." in name:
-                return str(self._attribute(*name.split(".", 1)))
-            return str(self._ref(name))
+            name = match[1].strip()
+            return str(self._attribute(*name.split(".", 1)) if "." in name else self._ref(name))
 
         return _PLACEHOLDER.sub(value, text)
 

@@ -71,7 +71,7 @@ def running(
     command = [
         sys.executable,
         "-m",
-        "factbook_local.cli",
+        "factbook_cli",
         "local",
         "--port",
         "0",
@@ -116,7 +116,7 @@ def running(
 def _python_path() -> str:
     """The roots this very code was imported from, whatever the tests' working folder is."""
     root = Path(factbook_local.__file__).resolve().parents[2]
-    ours = [str(root / folder) for folder in ("local", "layers/factbook", "layers/search")]
+    ours = [str(root / folder) for folder in ("cli", "local", "layers/factbook", "layers/search")]
     return os.pathsep.join([*ours, os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
 
 

@@ -1,6 +1,6 @@
 """The other side of `workers.py`: processes that import once and fork quickly.
 
-One root imports what every function needs, and has boto3 read its service models once. It forks a template per
+One root imports what every function needs, and has the SDK read its service models once. It forks a template per
 function, which takes on that function's environment and imports its module; a template forks workers, and a worker
 handles one event at a time, as an execution environment of Lambda does. Nothing here starts a thread: a fork must
 find one thread only.
@@ -32,7 +32,6 @@ from factbook_local.limits import LIMITS
 _FRAME = struct.Struct(">II")
 _LENGTH = struct.Struct(">I")
 _PRELOADED = (
-    "boto3",
     "botocore.session",
     "botocore.handlers",
     "urllib3",
@@ -87,7 +86,7 @@ def main() -> None:
     control = socket.socket(fileno=int(sys.argv[1]))
     _preload(_PRELOADED)
     strict.install()
-    _read_service_models()
+    models = _read_service_models()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     while (received := receive_command(control)) is not None:
         function, fds = received
@@ -96,7 +95,8 @@ def main() -> None:
             os.environ.update(function["environment"])
             sys.path[:0] = function["paths"]
             _preload(function["shared"])
-            _share_service_models()
+            if (clients := sys.modules.get("factbook.wiring.clients")) is not None:
+                clients.sdk_session().register_component("data_loader", models)
             continue
         template_fd, log_fd = fds
         if os.fork() == 0:
@@ -114,25 +114,14 @@ def _preload(modules: Iterable[str]) -> None:
             importlib.import_module(name)
 
 
-def _read_service_models() -> None:
-    """A client costs a fresh process a third of a second, nearly all of it reading models; forks inherit them."""
-    with contextlib.suppress(Exception):
-        import boto3
+def _read_service_models() -> Any:
+    """What the SDK's clients are made of, read: a third of a second for each service, which forks then inherit."""
+    import botocore.session
 
-        for service in _SERVICES:
-            boto3.client(service, region_name="us-east-1", endpoint_url="http://127.0.0.1:1")
-
-
-def _share_service_models() -> None:
-    """The service's own SDK session makes clients of what was read for boto3's."""
-    bootstrap = sys.modules.get("factbook.wiring.clients")
-    with contextlib.suppress(Exception):
-        import boto3
-
-        # boto3 has no public way to the session it stands on.
-        loader = boto3.DEFAULT_SESSION._session.get_component("data_loader")  # noqa: SLF001
-        if bootstrap is not None:
-            bootstrap.sdk_session().register_component("data_loader", loader)
+    session = botocore.session.get_session()
+    for service in _SERVICES:
+        session.create_client(service, region_name="us-east-1", endpoint_url="http://127.0.0.1:1")
+    return session.get_component("data_loader")
 
 
 def _run_template(control: socket.socket, log_fd: int, function: dict[str, Any]) -> None:

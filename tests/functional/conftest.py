@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from support.emulators import Aws
 from support.gateway import Gateway
-from support.principals import House
+from support.principals import TenantService
 from support.search_node import SearchNode
 from support.search_world import WordEmbedder, World
 
@@ -21,13 +21,13 @@ NewWorld = Callable[..., World]
 
 
 @pytest.fixture
-def house(ministack: Aws, tenant: str) -> House:
-    return House(ministack.services(), tenant)
+def service(ministack: Aws, tenant: str) -> TenantService:
+    return TenantService(ministack.services(), tenant)
 
 
 @pytest.fixture
-def admin(house: House) -> Gateway:
-    return house.admin
+def admin(service: TenantService) -> Gateway:
+    return service.admin
 
 
 @pytest.fixture

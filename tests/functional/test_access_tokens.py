@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from support.emulators import Aws
 from support.gateway import Gateway
-from support.principals import House
+from support.principals import TenantService
 
 TOKENS = "/v1/access/tokens"
 
@@ -16,9 +16,9 @@ def make(caller: Gateway, name: str = "ann", kind: str = "user", **grants: Any) 
     return reply.json
 
 
-def test_a_new_token_works_at_once_and_holds_what_it_was_given(house: House) -> None:
-    made = make(house.admin, projects={"read": ["r"], "write": ["w"]}, orgs={"read": ["o"], "admin": ["a"]})
-    holder = house.admin.as_(made["token"])
+def test_a_new_token_works_at_once_and_holds_what_it_was_given(service: TenantService) -> None:
+    made = make(service.admin, projects={"read": ["r"], "write": ["w"]}, orgs={"read": ["o"], "admin": ["a"]})
+    holder = service.admin.as_(made["token"])
     assert holder.call("GET", "/v1/identity/whoami").json["actor"] == "user:ann"
     for scope, status in (
         ({"projectId": "w"}, 201),
@@ -34,10 +34,10 @@ def test_a_new_token_works_at_once_and_holds_what_it_was_given(house: House) -> 
     assert (made["admin"], made["createdBy"]) == (False, "user:admin")
 
 
-def test_a_secret_is_shown_once_and_stored_nowhere(house: House, ministack: Aws) -> None:
-    made = make(house.admin)
+def test_a_secret_is_shown_once_and_stored_nowhere(service: TenantService, ministack: Aws) -> None:
+    made = make(service.admin)
     secret = made["token"].split("_", 2)[2]
-    assert secret not in house.admin.call("GET", TOKENS).text
+    assert secret not in service.admin.call("GET", TOKENS).text
     pages = (
         ministack.client("dynamodb").get_paginator("scan").paginate(TableName=ministack.settings.access_table)
     )
@@ -46,11 +46,11 @@ def test_a_secret_is_shown_once_and_stored_nowhere(house: House, ministack: Aws)
     assert secret not in str(items)
 
 
-def test_tokens_are_listed_oldest_first_in_pages(house: House) -> None:
-    made = [make(house.admin, f"u{number}")["id"] for number in range(5)]
+def test_tokens_are_listed_oldest_first_in_pages(service: TenantService) -> None:
+    made = [make(service.admin, f"u{number}")["id"] for number in range(5)]
     seen, cursor = [], ""
     while True:
-        page = house.admin.call("GET", TOKENS, query={"limit": 2, "cursor": cursor}).json
+        page = service.admin.call("GET", TOKENS, query={"limit": 2, "cursor": cursor}).json
         seen += page["data"]
         if not page["hasMore"]:
             break
@@ -60,42 +60,46 @@ def test_tokens_are_listed_oldest_first_in_pages(house: House) -> None:
     assert all("token" not in each for each in seen)
 
 
-def test_a_revoked_token_stays_listed_and_revoking_again_changes_nothing(house: House) -> None:
-    made = make(house.admin)
-    revoked = house.admin.call("DELETE", f"{TOKENS}/{made['id']}").json
+def test_a_revoked_token_stays_listed_and_revoking_again_changes_nothing(service: TenantService) -> None:
+    made = make(service.admin)
+    revoked = service.admin.call("DELETE", f"{TOKENS}/{made['id']}").json
     assert revoked["revokedAt"] is not None
-    assert house.admin.call("DELETE", f"{TOKENS}/{made['id']}").json == revoked
-    (listed,) = [each for each in house.admin.call("GET", TOKENS).json["data"] if each["id"] == made["id"]]
+    assert service.admin.call("DELETE", f"{TOKENS}/{made['id']}").json == revoked
+    (listed,) = [each for each in service.admin.call("GET", TOKENS).json["data"] if each["id"] == made["id"]]
     assert listed == revoked
-    reply = House(house.services, house.tenant).admin.as_(made["token"]).call("GET", "/v1/identity/whoami")
+    reply = (
+        TenantService(service.services, service.tenant)
+        .admin.as_(made["token"])
+        .call("GET", "/v1/identity/whoami")
+    )
     assert (reply.status, reply.code) == (401, "auth-revoked")
 
 
-def test_an_expired_token_is_refused_as_expired(house: House) -> None:
-    made = make(house.admin, expiresAt="2020-01-01T00:00:00Z")
-    reply = house.admin.as_(made["token"]).call("GET", "/v1/identity/whoami")
+def test_an_expired_token_is_refused_as_expired(service: TenantService) -> None:
+    made = make(service.admin, expiresAt="2020-01-01T00:00:00Z")
+    reply = service.admin.as_(made["token"]).call("GET", "/v1/identity/whoami")
     assert (reply.status, reply.code) == (401, "auth-expired")
 
 
-def test_only_administrators_handle_tokens_and_only_their_tenants(house: House) -> None:
-    made = make(house.admin)
-    ann = house.admin.as_(made["token"])
+def test_only_administrators_handle_tokens_and_only_their_tenants(service: TenantService) -> None:
+    made = make(service.admin)
+    ann = service.admin.as_(made["token"])
     for method, path, body in (
         ("POST", TOKENS, {"actor": {"kind": "user", "id": "eve"}, "admin": True}),
         ("GET", TOKENS, None),
         ("DELETE", f"{TOKENS}/{made['id']}", None),
     ):
         assert ann.call(method, path, body).code == "permission-denied"
-    other = House(house.services, house.tenant + "2").admin
+    other = TenantService(service.services, service.tenant + "2").admin
     assert other.call("DELETE", f"{TOKENS}/{made['id']}").code == "not-found"
     assert made["id"] not in other.call("GET", TOKENS).text
     assert ann.call("GET", "/v1/identity/whoami").status == 200
 
 
-def test_an_agents_token_names_its_definition(house: House) -> None:
-    assert make(house.admin, "helper", "agent")["agentId"] == "helper"
-    assert make(house.admin, "helper-7", "agent", agentId="helper")["agentId"] == "helper"
-    assert "agentId" not in make(house.admin, "job", "service")
+def test_an_agents_token_names_its_definition(service: TenantService) -> None:
+    assert make(service.admin, "helper", "agent")["agentId"] == "helper"
+    assert make(service.admin, "helper-7", "agent", agentId="helper")["agentId"] == "helper"
+    assert "agentId" not in make(service.admin, "job", "service")
 
 
 @pytest.mark.parametrize(
@@ -117,12 +121,12 @@ def test_an_agents_token_names_its_definition(house: House) -> None:
         {"actor": {"kind": "user", "id": "x"}, "orgs": {"read": [f"o{n}" for n in range(99)]}},
     ],
 )  # fmt: skip
-def test_a_token_that_is_not_well_described_is_not_made(house: House, body: Any) -> None:
-    before = len(house.admin.call("GET", TOKENS).json["data"])
-    assert house.admin.call("POST", TOKENS, body).status == 400
-    assert len(house.admin.call("GET", TOKENS).json["data"]) == before
+def test_a_token_that_is_not_well_described_is_not_made(service: TenantService, body: Any) -> None:
+    before = len(service.admin.call("GET", TOKENS).json["data"])
+    assert service.admin.call("POST", TOKENS, body).status == 400
+    assert len(service.admin.call("GET", TOKENS).json["data"]) == before
 
 
-def test_a_token_may_reach_exactly_a_hundred_containers(house: House) -> None:
-    made = make(house.admin, orgs={"read": [f"o{n}" for n in range(98)]})
-    assert house.admin.as_(made["token"]).call("GET", "/v1/memory/facts").status == 200
+def test_a_token_may_reach_exactly_a_hundred_containers(service: TenantService) -> None:
+    made = make(service.admin, orgs={"read": [f"o{n}" for n in range(98)]})
+    assert service.admin.as_(made["token"]).call("GET", "/v1/memory/facts").status == 200

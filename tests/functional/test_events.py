@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from support.emulators import Aws
 from support.gateway import ROOT, load_app
-from support.principals import House
+from support.principals import TenantService
 
 from factbook.adapters.lambda_invoke import LambdaFunction
 from factbook.adapters.log.lambda_checkpoints import LambdaCheckpoints
@@ -59,11 +59,11 @@ class World:
     """A tenant with a run in the log and a checkpoint of it; each test adds the fact and the token it changes."""
 
     services: Services
-    house: House
+    service: TenantService
     log_id: str
 
     def replay(self, route: Route, event: dict[str, Any]) -> dict[str, Any]:
-        admin = self.house.admin
+        admin = self.service.admin
         content = "x" * 70_000 if route.handler.__name__ == "get_content" else "call me in the morning"
         scope = {"projectId": "support"}
         fact = admin.call(
@@ -99,20 +99,20 @@ def world(ministack: Aws, tmp_path_factory: pytest.TempPathFactory) -> World:
     module.services = lambda: services
     function_of = LambdaFunction(CheckpointLambda(module), "checkpoint")
     services.logs.__dict__["checkpoint_requests"] = LambdaCheckpoints(function_of)
-    house = House(services, "events")
-    house.admin.apps["retrieve"] = load_app("retrieve")
-    house.admin.apps["retrieve"].services = lambda: services
+    service = TenantService(services, "events")
+    service.admin.apps["retrieve"] = load_app("retrieve")
+    service.admin.apps["retrieve"].services = lambda: services
     index = SqliteIndex(
         settings.search_sqlite
     )  # empty, and not built from what other tests left in the tables
     index.activate(index.create(None).name)
     index.close()
     entries = json.loads(EVENTS["append_entries"]["body"])
-    appended = house.admin.call("POST", "/v1/memory/runs/run-7/log", entries)
+    appended = service.admin.call("POST", "/v1/memory/runs/run-7/log", entries)
     assert appended.status == 201, appended.text
-    made = house.admin.call("POST", "/v1/memory/checkpoints", {"runIds": ["run-7"]})
+    made = service.admin.call("POST", "/v1/memory/checkpoints", {"runIds": ["run-7"]})
     assert made.status == 201, made.text
-    return World(services, house, appended.json["entries"][0]["id"])
+    return World(services, service, appended.json["entries"][0]["id"])
 
 
 def test_every_route_has_an_event_and_every_event_a_route() -> None:
@@ -133,8 +133,8 @@ def test_the_event_of_a_route_is_served(world: World, route: Route) -> None:
 
 
 def test_the_event_of_no_route_is_404(world: World) -> None:
-    event = json.loads(json.dumps(EVENTS["unrouted"]).replace(TOKEN, world.house.admin.token))
-    answer = world.house.admin.apps["read"](event, None)
+    event = json.loads(json.dumps(EVENTS["unrouted"]).replace(TOKEN, world.service.admin.token))
+    answer = world.service.admin.apps["read"](event, None)
     assert (answer["statusCode"], json.loads(answer["body"])["error"]["code"]) == (404, "not-found")
 
 

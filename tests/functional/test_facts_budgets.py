@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from support.emulators import Aws
 from support.gateway import Gateway
-from support.principals import House
+from support.principals import TenantService
 from support.sdk_calls import KILOBYTE, Calls, index_entries, item_size, recorded
 
 from factbook.adapters.dynamodb.client import to_item
@@ -28,12 +28,12 @@ SOURCE = {"kind": "http-api", "freshness": {"ttlSeconds": 60}, "refresh": {"stra
 
 
 @pytest.fixture
-def writer(house: House) -> Gateway:
+def writer(service: TenantService) -> Gateway:
     """A person with write on a project, whose token and policy this process knows."""
-    known = house.services.policies
-    house.services.policies = KnownPolicies(known, lambda: 0.0)
-    house.services.policies.policy(house.tenant)
-    caller = house.of("ann", writes=["support"])
+    known = service.services.policies
+    service.services.policies = KnownPolicies(known, lambda: 0.0)
+    service.services.policies.policy(service.tenant)
+    caller = service.of("ann", writes=["support"])
     caller.call("GET", "/v1/identity/whoami")
     return caller
 
@@ -52,12 +52,12 @@ def stored(calls: Calls) -> dict[str, Any]:
 
 
 def test_a_new_fact_of_a_kilobyte_is_one_round_trip_and_three_write_units(
-    house: House, writer: Gateway, ministack: Aws
+    service: TenantService, writer: Gateway, ministack: Aws
 ) -> None:
-    with recorded(house.services._dynamodb) as calls:
+    with recorded(service.services._dynamodb) as calls:
         write(writer, "x", key="k")
     room = KILOBYTE - item_size(stored(calls))
-    with recorded(house.services._dynamodb) as calls:
+    with recorded(service.services._dynamodb) as calls:
         write(writer, "x" * (room - 1), key="l")  # two more digits say how long it is
     item = stored(calls)
     assert (calls.operations, calls.attempts) == (["PutItem"], 1)
@@ -79,31 +79,31 @@ def test_the_store_keeps_little_more_of_a_fact_than_the_api_answers() -> None:
     assert item_size(to_item(head_item(Head(fact)))) <= len(dump_json(fact.to_json())) + 64
 
 
-def test_a_source_costs_at_most_one_unit_more(house: House, writer: Gateway) -> None:
-    with recorded(house.services._dynamodb) as calls:
+def test_a_source_costs_at_most_one_unit_more(service: TenantService, writer: Gateway) -> None:
+    with recorded(service.services._dynamodb) as calls:
         write(writer, source=SOURCE)
     assert calls.operations == ["PutItem"]
     assert calls.write_units <= 4
 
 
-def test_a_change_is_one_read_and_one_transaction(house: House, writer: Gateway) -> None:
+def test_a_change_is_one_read_and_one_transaction(service: TenantService, writer: Gateway) -> None:
     fact = write(writer)["id"]
     for path, body in (("supersede", {"content": {"text": "y"}}), ("verify", {})):
-        with recorded(house.services._dynamodb) as calls:
+        with recorded(service.services._dynamodb) as calls:
             assert writer.call("POST", f"{FACTS}/{fact}/{path}", body, key=path).status == 200
         assert (calls.operations, calls.attempts) == (["GetItem", "TransactWriteItems"], 2)
         puts = calls.made[1].params["TransactItems"]
         assert [set(put) for put in puts] == [{"Put"}, {"Put"}]
         # The closed revision, and the head with its entries in two indexes, each twice for the transaction.
         assert calls.write_units == 2 * (1 + 3)
-    with recorded(house.services._dynamodb) as calls:
+    with recorded(service.services._dynamodb) as calls:
         assert writer.call("DELETE", f"{FACTS}/{fact}").status == 200
     assert calls.operations == ["GetItem", "PutItem"]
 
 
-def test_a_refused_change_is_one_read_and_no_write(house: House, writer: Gateway) -> None:
+def test_a_refused_change_is_one_read_and_no_write(service: TenantService, writer: Gateway) -> None:
     fact = write(writer)["id"]
-    with recorded(house.services._dynamodb) as calls:
+    with recorded(service.services._dynamodb) as calls:
         assert (
             writer.call("POST", f"{FACTS}/{fact}/supersede", {"content": 1, "expectVersion": 9}).status == 409
         )
@@ -111,19 +111,19 @@ def test_a_refused_change_is_one_read_and_no_write(house: House, writer: Gateway
     assert calls.operations == ["GetItem"]
 
 
-def test_a_replay_costs_one_call(house: House, writer: Gateway) -> None:
+def test_a_replay_costs_one_call(service: TenantService, writer: Gateway) -> None:
     fact = write(writer, key="k")
-    with recorded(house.services._dynamodb) as calls:
+    with recorded(service.services._dynamodb) as calls:
         assert write(writer, key="k") == fact
     assert (calls.operations, calls.attempts) == (["PutItem"], 1)
     writer.call("POST", f"{FACTS}/{fact['id']}/supersede", {"content": 1}, key="s")
-    with recorded(house.services._dynamodb) as calls:
+    with recorded(service.services._dynamodb) as calls:
         writer.call("POST", f"{FACTS}/{fact['id']}/supersede", {"content": 1}, key="s")
     assert calls.operations == ["GetItem"]
 
 
 def test_reading_by_id_is_one_read_for_a_version_too_and_a_search_by_time_takes_its_logarithm(
-    house: House, writer: Gateway
+    service: TenantService, writer: Gateway
 ) -> None:
     fact = write(writer)
     for number in range(16):
@@ -133,10 +133,10 @@ def test_reading_by_id_is_one_read_for_a_version_too_and_a_search_by_time_takes_
         ({"version": 17}, ["BatchGetItem"]),
         ({"version": 3}, ["BatchGetItem"]),
     ):
-        with recorded(house.services._dynamodb) as calls:
+        with recorded(service.services._dynamodb) as calls:
             assert writer.call("GET", f"{FACTS}/{fact['id']}", query=query).status == 200
         assert (calls.operations, calls.attempts) == (expected, 1)
-    with recorded(house.services._dynamodb) as calls:
+    with recorded(service.services._dynamodb) as calls:
         assert (
             writer.call("GET", f"{FACTS}/{fact['id']}", query={"asOf": fact["updatedAt"]}).json["version"]
             == 1
@@ -146,10 +146,10 @@ def test_reading_by_id_is_one_read_for_a_version_too_and_a_search_by_time_takes_
     assert all(call.params["ConsistentRead"] for call in calls.made)
 
 
-def test_a_token_is_one_look_up_in_its_first_use_and_none_after(house: House) -> None:
-    caller = house.of("bob")
+def test_a_token_is_one_look_up_in_its_first_use_and_none_after(service: TenantService) -> None:
+    caller = service.of("bob")
     for expected in (["GetItem"], []):
-        with recorded(house.services._dynamodb) as calls:
+        with recorded(service.services._dynamodb) as calls:
             caller.call("GET", "/v1/identity/whoami")
         assert calls.operations == expected
 
@@ -182,10 +182,10 @@ def seed(aws: Aws, tenant: str, projects: list[str], start: int = 0) -> None:
         list(pool.map(put, range(0, len(requests), 25)))
 
 
-def page_cost(house: House, caller: Gateway) -> tuple[int, int, int]:
+def page_cost(service: TenantService, caller: Gateway) -> tuple[int, int, int]:
     """Rows, queries and facts fetched of a first page."""
     caller.call("GET", FACTS)
-    with recorded(house.services._dynamodb) as calls:
+    with recorded(service.services._dynamodb) as calls:
         assert len(caller.call("GET", FACTS).json["data"]) == 25
     assert len(calls.of("BatchGetItem")) == 1
     return calls.rows_read, len(calls.of("Query")), calls.items_fetched
@@ -193,34 +193,34 @@ def page_cost(house: House, caller: Gateway) -> tuple[int, int, int]:
 
 @pytest.mark.parametrize("facts", [2_000, pytest.param(10_000, marks=pytest.mark.exhaustive)])
 def test_a_page_costs_the_same_in_a_tenant_of_a_hundred_facts_and_of_many(
-    house: House, ministack: Aws, facts: int
+    service: TenantService, ministack: Aws, facts: int
 ) -> None:
-    reader = house.of("ann", reads=["p0", "p1"])
-    seed(ministack, house.tenant, ["p0", "p1"] * 50)
-    small = page_cost(house, reader), page_cost(house, house.admin)
-    seed(ministack, house.tenant, [f"elsewhere{number % 9}" for number in range(facts - 100)], start=100)
-    large = page_cost(house, reader), page_cost(house, house.admin)
+    reader = service.of("ann", reads=["p0", "p1"])
+    seed(ministack, service.tenant, ["p0", "p1"] * 50)
+    small = page_cost(service, reader), page_cost(service, service.admin)
+    seed(ministack, service.tenant, [f"elsewhere{number % 9}" for number in range(facts - 100)], start=100)
+    large = page_cost(service, reader), page_cost(service, service.admin)
     assert large[0] == small[0]
     for rows, queries, fetched in (*small, *large):
         assert fetched == 25
         assert rows <= 100
         assert queries <= 32
-    with recorded(house.services._dynamodb) as calls:
-        page = house.admin.call("GET", FACTS, query={"type": "other", "limit": 1}).json
+    with recorded(service.services._dynamodb) as calls:
+        page = service.admin.call("GET", FACTS, query={"type": "other", "limit": 1}).json
     assert (page["data"], page["hasMore"]) == ([], True)
     assert 500 < calls.rows_read <= 1000
     assert set(calls.operations) == {"Query"}
 
 
 def test_a_list_of_a_hundred_containers_as_of_an_instant_stays_in_its_budget(
-    house: House, ministack: Aws
+    service: TenantService, ministack: Aws
 ) -> None:
     projects = [f"p{number}" for number in range(98)]
-    seed(ministack, house.tenant, projects * 5)
-    reader = house.of("ann", reads=projects)
+    seed(ministack, service.tenant, projects * 5)
+    reader = service.of("ann", reads=projects)
     reader.call("GET", "/v1/identity/whoami")
-    house.services._signing_key()  # its first use comes on top
-    with recorded(house.services._dynamodb) as calls:
+    service.services._signing_key()  # its first use comes on top
+    with recorded(service.services._dynamodb) as calls:
         assert len(reader.call("GET", FACTS, query={"asOf": "2027-01-01T00:00:00Z"}).json["data"]) == 25
     assert calls.rows_read <= 1000
     assert calls.items_fetched == 25

@@ -9,7 +9,7 @@ import pytest
 from support.counting import stored_items
 from support.emulators import Aws
 from support.gateway import Gateway
-from support.principals import House
+from support.principals import TenantService
 from support.raw_contents import EXACT, MALFORMED, body, content_of
 
 EQUAL = [
@@ -97,33 +97,35 @@ MALFORMED_REVISIONS = {
 }
 
 
-def test_a_malformed_write_is_400_and_nothing_is_written(house: House, ministack: Aws) -> None:
+def test_a_malformed_write_is_400_and_nothing_is_written(service: TenantService, ministack: Aws) -> None:
     for name, raw in MALFORMED.items():
-        refused = house.admin.call("POST", "/v1/memory/facts", raw=raw)
+        refused = service.admin.call("POST", "/v1/memory/facts", raw=raw)
         assert (name, refused.status) == (name, 400)
         assert refused.code in {"bad-input", "validation-failed"}
-    assert stored_items(ministack, house.tenant) == 0
+    assert stored_items(ministack, service.tenant) == 0
 
 
-def test_a_malformed_supersede_is_400_and_nothing_is_written(house: House, ministack: Aws) -> None:
-    fact = house.admin.call("POST", "/v1/memory/facts", {"type": "note", "content": 1}).json
+def test_a_malformed_supersede_is_400_and_nothing_is_written(service: TenantService, ministack: Aws) -> None:
+    fact = service.admin.call("POST", "/v1/memory/facts", {"type": "note", "content": 1}).json
     for name, raw in MALFORMED_REVISIONS.items():
-        refused = house.admin.call("POST", f"/v1/memory/facts/{fact['id']}/supersede", raw=raw)
+        refused = service.admin.call("POST", f"/v1/memory/facts/{fact['id']}/supersede", raw=raw)
         assert (name, refused.status) == (name, 400)
         assert refused.code in {"bad-input", "unknown-field"}
-    assert stored_items(ministack, house.tenant) == 1
-    assert house.admin.call("GET", f"/v1/memory/facts/{fact['id']}").json == fact
+    assert stored_items(ministack, service.tenant) == 1
+    assert service.admin.call("GET", f"/v1/memory/facts/{fact['id']}").json == fact
 
 
-def test_a_malformed_batch_or_item_is_400_and_nothing_is_written(house: House, ministack: Aws) -> None:
+def test_a_malformed_batch_or_item_is_400_and_nothing_is_written(
+    service: TenantService, ministack: Aws
+) -> None:
     for name, raw in MALFORMED.items():
-        answer = house.admin.call("POST", "/v1/memory/facts/batch", raw='{"items":[' + raw + "]}")
+        answer = service.admin.call("POST", "/v1/memory/facts/batch", raw='{"items":[' + raw + "]}")
         if answer.status == 200:  # the batch is well-formed, its item is not
             (result,) = answer.json["results"]
             assert (name, result["status"]) == (name, 400)
         else:
             assert (name, answer.status) == (name, 400)
-    assert stored_items(ministack, house.tenant) == 0
+    assert stored_items(ministack, service.tenant) == 0
 
 
 @pytest.mark.parametrize("raw", [b'{"type":"n","content":"\xff"}', b'{"type":"n","content":"\xed\xa0\x80"}'])

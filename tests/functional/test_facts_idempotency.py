@@ -14,7 +14,7 @@ from support.counting import stored_items
 from support.emulators import Aws
 from support.fakes import FakeClock, fake_services
 from support.gateway import Gateway, Reply
-from support.principals import House
+from support.principals import TenantService
 
 from factbook.domain.errors import StorageUnavailable
 
@@ -36,26 +36,28 @@ def listed(caller: Gateway) -> list[str]:
 
 
 def test_twenty_parallel_writes_with_one_key_make_one_fact_and_twenty_equal_answers(
-    house: House, ministack: Aws
+    service: TenantService, ministack: Aws
 ) -> None:
-    replies = at_once(lambda: write(house.admin))
+    replies = at_once(lambda: write(service.admin))
     assert {reply.status for reply in replies} == {201}
     assert len({reply.text for reply in replies}) == 1
-    assert stored_items(ministack, house.tenant) == 1
+    assert stored_items(ministack, service.tenant) == 1
 
 
-def test_twenty_parallel_large_writes_with_one_key_keep_one_object(house: House, ministack: Aws) -> None:
+def test_twenty_parallel_large_writes_with_one_key_keep_one_object(
+    service: TenantService, ministack: Aws
+) -> None:
     body = {"type": "note", "content": "x" * 70_000}
-    replies = at_once(lambda: write(house.admin, body=body))
+    replies = at_once(lambda: write(service.admin, body=body))
     assert len({reply.text for reply in replies}) == 1
     fact = replies[0].json
-    assert stored_items(ministack, house.tenant) == 2
-    assert house.admin.call("GET", f"{FACTS}/{fact['id']}/content").status == 307
+    assert stored_items(ministack, service.tenant) == 2
+    assert service.admin.call("GET", f"{FACTS}/{fact['id']}/content").status == 307
 
 
-def test_a_refused_write_is_refused_also_when_its_object_cannot_be_removed(house: House) -> None:
-    assert write(house.admin).status == 201
-    kept = house.services.memory
+def test_a_refused_write_is_refused_also_when_its_object_cannot_be_removed(service: TenantService) -> None:
+    assert write(service.admin).status == 201
+    kept = service.services.memory
 
     class Stubborn:
         def __getattr__(self, name: str) -> Any:
@@ -66,48 +68,48 @@ def test_a_refused_write_is_refused_also_when_its_object_cannot_be_removed(house
             raise StorageUnavailable
 
     tried: list[str] = []
-    house.services.__dict__["memory"] = replace(kept, blobs=Stubborn())
-    refused = write(house.admin, body={"type": "note", "content": "y" * 70_000})
+    service.services.__dict__["memory"] = replace(kept, blobs=Stubborn())
+    refused = write(service.admin, body={"type": "note", "content": "y" * 70_000})
     assert (refused.status, refused.code) == (409, "idempotency-key-body-mismatch")
     assert len(tried) == 1
 
 
-def test_the_same_key_of_another_principal_or_route_is_another_write(house: House) -> None:
-    ann, bob = house.of("ann", writes=["p"]), house.of("bob", writes=["p"])
-    service = house.of("ann", "service", writes=["p"])
+def test_the_same_key_of_another_principal_or_route_is_another_write(service: TenantService) -> None:
+    ann, bob = service.of("ann", writes=["p"]), service.of("bob", writes=["p"])
+    job = service.of("ann", "service", writes=["p"])
     body = {**NOTE, "scope": {"projectId": "p"}}
-    ids = [write(caller, body=body).json["id"] for caller in (ann, bob, service)]
+    ids = [write(caller, body=body).json["id"] for caller in (ann, bob, job)]
     batch = ann.call("POST", f"{FACTS}/batch", {"items": [body]}, key="k").json["results"][0]["fact"]["id"]
     assert len({*ids, batch}) == 4
     assert (
-        write(house.of("ann", writes=["p"]), body=body).json["id"] == ids[0]
+        write(service.of("ann", writes=["p"]), body=body).json["id"] == ids[0]
     )  # another token of the same person
 
 
-def test_a_key_is_no_ones_in_another_tenant(house: House) -> None:
-    other = House(house.services, house.tenant + "|x")
-    assert write(house.admin).json["id"] != write(other.admin).json["id"]
+def test_a_key_is_no_ones_in_another_tenant(service: TenantService) -> None:
+    other = TenantService(service.services, service.tenant + "|x")
+    assert write(service.admin).json["id"] != write(other.admin).json["id"]
 
 
 def test_without_a_key_every_write_is_a_new_one(admin: Gateway) -> None:
     assert len({write(admin, key=None).json["id"] for _ in range(3)}) == 3
 
 
-def test_a_replayed_write_answers_as_the_first_time_whatever_happened_since(house: House) -> None:
-    first = write(house.admin)
+def test_a_replayed_write_answers_as_the_first_time_whatever_happened_since(service: TenantService) -> None:
+    first = write(service.admin)
     fact = first.json["id"]
-    assert write(house.admin).text == first.text
+    assert write(service.admin).text == first.text
     for number in range(20):  # more than the marks a head keeps
-        assert house.admin.call("POST", f"{FACTS}/{fact}/supersede", {"content": number}).status == 200
-        assert write(house.admin).text == first.text
-    house.admin.call("DELETE", f"{FACTS}/{fact}")
-    assert write(house.admin).text == first.text
-    assert write(house.admin, body={"type": "note", "content": 2}).code == "idempotency-key-body-mismatch"
-    assert listed(house.admin) == []
+        assert service.admin.call("POST", f"{FACTS}/{fact}/supersede", {"content": number}).status == 200
+        assert write(service.admin).text == first.text
+    service.admin.call("DELETE", f"{FACTS}/{fact}")
+    assert write(service.admin).text == first.text
+    assert write(service.admin, body={"type": "note", "content": 2}).code == "idempotency-key-body-mismatch"
+    assert listed(service.admin) == []
 
 
-def test_a_replayed_supersede_is_one_revision_and_answers_as_the_first_time(house: House) -> None:
-    admin = house.admin
+def test_a_replayed_supersede_is_one_revision_and_answers_as_the_first_time(service: TenantService) -> None:
+    admin = service.admin
     fact = write(admin).json["id"]
     replies = at_once(lambda: admin.call("POST", f"{FACTS}/{fact}/supersede", {"content": 2}, key="s"))
     assert {reply.status for reply in replies} == {200}
@@ -156,14 +158,14 @@ def test_only_a_success_is_remembered(admin: Gateway) -> None:
 
 def test_a_replay_shows_nothing_of_a_fact_that_expired() -> None:
     clock = FakeClock()
-    house = House(fake_services(clock), "t")
+    service = TenantService(fake_services(clock), "t")
     body = {**NOTE, "retention": {"keepDays": 1}}
-    fact = write(house.admin, body=body).json["id"]
-    house.admin.call("POST", f"{FACTS}/{fact}/supersede", {"content": 2}, key="s")
+    fact = write(service.admin, body=body).json["id"]
+    service.admin.call("POST", f"{FACTS}/{fact}/supersede", {"content": 2}, key="s")
     clock.advance(days=1)
-    assert write(house.admin, body=body).code == "fact-not-found"
+    assert write(service.admin, body=body).code == "fact-not-found"
     assert (
-        house.admin.call("POST", f"{FACTS}/{fact}/supersede", {"content": 2}, key="s").code
+        service.admin.call("POST", f"{FACTS}/{fact}/supersede", {"content": 2}, key="s").code
         == "fact-not-found"
     )
 
@@ -257,47 +259,47 @@ def lost_replies(client: Any, operation: str, times: int = 1) -> Iterator[list[s
 
 @pytest.mark.parametrize("content", ["x", "x" * 70_000], ids=["inline", "object"])
 def test_a_write_whose_reply_was_lost_is_answered_once_with_its_content_kept(
-    house: House, ministack: Aws, content: str
+    service: TenantService, ministack: Aws, content: str
 ) -> None:
-    with lost_replies(house.services._dynamodb, "PutItem") as lost:
-        written = write(house.admin, key=None, body={"type": "note", "content": content})
+    with lost_replies(service.services._dynamodb, "PutItem") as lost:
+        written = write(service.admin, key=None, body={"type": "note", "content": content})
     assert lost == ["PutItem"]
     assert (written.status, written.json["version"]) == (201, 1)
-    assert stored_items(ministack, house.tenant) == 1 + len(content) // 70_000
-    assert house.admin.call("GET", f"{FACTS}/{written.json['id']}").text == written.text
+    assert stored_items(ministack, service.tenant) == 1 + len(content) // 70_000
+    assert service.admin.call("GET", f"{FACTS}/{written.json['id']}").text == written.text
 
 
 @pytest.mark.parametrize("content", ["x", "x" * 70_000], ids=["inline", "object"])
 def test_a_supersede_whose_reply_was_lost_makes_one_revision(
-    house: House, ministack: Aws, content: str
+    service: TenantService, ministack: Aws, content: str
 ) -> None:
-    fact = write(house.admin).json["id"]
-    with lost_replies(house.services._dynamodb, "TransactWriteItems") as lost:
-        answer = house.admin.call(
+    fact = write(service.admin).json["id"]
+    with lost_replies(service.services._dynamodb, "TransactWriteItems") as lost:
+        answer = service.admin.call(
             "POST", f"{FACTS}/{fact}/supersede", {"content": content, "expectVersion": 1}
         )
     assert lost == ["TransactWriteItems"]
     assert (answer.status, answer.json["version"]) == (200, 2)
-    assert stored_items(ministack, house.tenant) == 2 + len(content) // 70_000
-    assert house.admin.call("GET", f"{FACTS}/{fact}").text == answer.text
+    assert stored_items(ministack, service.tenant) == 2 + len(content) // 70_000
+    assert service.admin.call("GET", f"{FACTS}/{fact}").text == answer.text
 
 
-def test_a_delete_whose_reply_was_lost_answers_the_closed_revision(house: House) -> None:
-    fact = write(house.admin).json["id"]
-    with lost_replies(house.services._dynamodb, "PutItem") as lost:
-        answer = house.admin.call("DELETE", f"{FACTS}/{fact}")
+def test_a_delete_whose_reply_was_lost_answers_the_closed_revision(service: TenantService) -> None:
+    fact = write(service.admin).json["id"]
+    with lost_replies(service.services._dynamodb, "PutItem") as lost:
+        answer = service.admin.call("DELETE", f"{FACTS}/{fact}")
     assert lost == ["PutItem"]
     assert (answer.status, answer.json["invalidationReason"]) == (200, "deleted")
-    assert house.admin.call("DELETE", f"{FACTS}/{fact}").status == 404
+    assert service.admin.call("DELETE", f"{FACTS}/{fact}").status == 404
 
 
 def test_a_store_that_never_answers_is_503_and_the_retry_finds_what_was_written(
-    house: House, monkeypatch: pytest.MonkeyPatch
+    service: TenantService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(botocore.endpoint, "time", SimpleNamespace(sleep=lambda _: None))
-    with lost_replies(house.services._dynamodb, "PutItem", times=100) as lost:
-        refused = write(house.admin)
+    with lost_replies(service.services._dynamodb, "PutItem", times=100) as lost:
+        refused = write(service.admin)
     assert len(lost) == 4
     assert (refused.status, refused.code, refused.headers["Retry-After"]) == (503, "storage-unavailable", "1")
-    (fact,) = house.admin.call("GET", FACTS).json["data"]
-    assert write(house.admin).json == fact
+    (fact,) = service.admin.call("GET", FACTS).json["data"]
+    assert write(service.admin).json == fact

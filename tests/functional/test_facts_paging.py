@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from support.gateway import Gateway
-from support.principals import House
+from support.principals import TenantService
 
 FACTS = "/v1/memory/facts"
 FOUR_MEGABYTES = 4 * 1024 * 1024
@@ -37,10 +37,12 @@ def pages(caller: Gateway, **query: Any) -> list[Any]:
 
 
 @pytest.mark.parametrize("scope", [{}, {"projectId": "p"}], ids=["tenant", "project"])
-def test_257_facts_are_each_walked_once_while_others_come_and_go(house: House, scope: dict[str, str]) -> None:
-    reader = house.of("ann", reads=["p"])
-    originals = write_many(house.admin, 257, scope=scope)
-    doomed = write_many(house.admin, 20, scope=scope)
+def test_257_facts_are_each_walked_once_while_others_come_and_go(
+    service: TenantService, scope: dict[str, str]
+) -> None:
+    reader = service.of("ann", reads=["p"])
+    originals = write_many(service.admin, 257, scope=scope)
+    doomed = write_many(service.admin, 20, scope=scope)
     seen: list[str] = []
     sizes = []
     cursor = ""
@@ -51,34 +53,36 @@ def test_257_facts_are_each_walked_once_while_others_come_and_go(house: House, s
         if not page["hasMore"]:
             break
         cursor = page["nextCursor"]
-        write_many(house.admin, 7, scope=scope)
+        write_many(service.admin, 7, scope=scope)
         for fact_id in doomed[:4]:
-            house.admin.call("DELETE", f"{FACTS}/{fact_id}")
-        house.admin.call("POST", f"{FACTS}/{originals[0]}/supersede", {"content": "moved"})
+            service.admin.call("DELETE", f"{FACTS}/{fact_id}")
+        service.admin.call("POST", f"{FACTS}/{originals[0]}/supersede", {"content": "moved"})
         del doomed[:4]
     assert [seen.count(fact_id) for fact_id in originals] == [1] * 257
     assert len(seen) == len(set(seen))
     assert max(sizes) == 50
 
 
-def test_a_hundred_facts_of_64_kilobytes_come_in_short_pages_below_4_megabytes(house: House) -> None:
+def test_a_hundred_facts_of_64_kilobytes_come_in_short_pages_below_4_megabytes(
+    service: TenantService,
+) -> None:
     content = "x" * (64 * 1024 - 2)
     ids = []
     for _ in range(2):
-        ids += write_many(house.admin, 50, content=content)
-    found = pages(house.admin, limit=100)
+        ids += write_many(service.admin, 50, content=content)
+    found = pages(service.admin, limit=100)
     assert sorted(fact["id"] for page in found for fact in page) == sorted(ids)
     assert {fact["content"] for page in found for fact in page} == {content}
     assert len(found) == 2
 
 
-def test_pages_stay_below_4_megabytes_when_every_character_is_escaped(house: House) -> None:
+def test_pages_stay_below_4_megabytes_when_every_character_is_escaped(service: TenantService) -> None:
     content = '"\\' * (16 * 1024 - 8)
     for _ in range(3):
-        write_many(house.admin, 20, content=content)
+        write_many(service.admin, 20, content=content)
     cursor, count = "", 0
     while True:
-        reply = house.admin.call("GET", FACTS, query={"limit": 100, "cursor": cursor})
+        reply = service.admin.call("GET", FACTS, query={"limit": 100, "cursor": cursor})
         # A function's answer is itself a JSON text, in which a body's quotes and backslashes are escaped again.
         assert len(json.dumps(reply.text, ensure_ascii=False).encode()) <= FOUR_MEGABYTES
         count += len(reply.json["data"])
@@ -108,8 +112,10 @@ def test_revisions_past_4_megabytes_come_in_pages_whole_and_newest_first(admin: 
     assert count == 2
 
 
-def test_a_list_as_of_an_instant_holds_what_was_current_then_deleted_since_or_not(house: House) -> None:
-    admin, reader = house.admin, house.of("ann", reads=["p"])
+def test_a_list_as_of_an_instant_holds_what_was_current_then_deleted_since_or_not(
+    service: TenantService,
+) -> None:
+    admin, reader = service.admin, service.of("ann", reads=["p"])
     scope = {"projectId": "p"}
     kept, gone, changed = write_many(admin, 3, scope=scope)
     then = max(fact["updatedAt"] for fact in pages(admin)[0])
@@ -126,19 +132,21 @@ def test_a_list_as_of_an_instant_holds_what_was_current_then_deleted_since_or_no
         assert pages(caller, asOf="2020-01-01T00:00:00Z") == [[]]
 
 
-def test_a_walk_ends_with_a_page_that_says_so(house: House) -> None:
-    write_many(house.admin, 10)
-    assert [len(page) for page in pages(house.admin, limit=5)][:2] == [5, 5]
-    assert sum(len(page) for page in pages(house.admin, limit=5)) == 10
+def test_a_walk_ends_with_a_page_that_says_so(service: TenantService) -> None:
+    write_many(service.admin, 10)
+    assert [len(page) for page in pages(service.admin, limit=5)][:2] == [5, 5]
+    assert sum(len(page) for page in pages(service.admin, limit=5)) == 10
 
 
 @pytest.mark.parametrize("content", ["x" * 65_000, '"\\' * 12_000], ids=["plain", "escaped"])
-def test_a_batch_is_answered_below_4_megabytes_and_all_of_it_is_kept(house: House, content: str) -> None:
+def test_a_batch_is_answered_below_4_megabytes_and_all_of_it_is_kept(
+    service: TenantService, content: str
+) -> None:
     body = {"items": [{"type": "note", "content": content}] * 64}
-    reply = house.admin.call("POST", f"{FACTS}/batch", body, key="b")
+    reply = service.admin.call("POST", f"{FACTS}/batch", body, key="b")
     assert len(json.dumps(reply.text, ensure_ascii=False).encode()) <= FOUR_MEGABYTES
     facts = [result["fact"] for result in reply.json["results"]]
     assert len(facts) == 64
     assert 0 < sum("content" in fact for fact in facts) < 64
-    assert house.admin.call("POST", f"{FACTS}/batch", body, key="b").text == reply.text
-    assert house.admin.call("GET", f"{FACTS}/{facts[-1]['id']}").json["content"] == content
+    assert service.admin.call("POST", f"{FACTS}/batch", body, key="b").text == reply.text
+    assert service.admin.call("GET", f"{FACTS}/{facts[-1]['id']}").json["content"] == content

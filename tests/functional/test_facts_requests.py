@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from support.fakes import FakeClock, fake_services
 from support.gateway import Gateway, Reply
-from support.principals import House
+from support.principals import TenantService
 
 FACTS = "/v1/memory/facts"
 FULL: dict[str, Any] = {
@@ -31,13 +31,13 @@ FULL: dict[str, Any] = {
 
 
 @pytest.fixture
-def house() -> House:
-    return House(fake_services(FakeClock()), "t")
+def service() -> TenantService:
+    return TenantService(fake_services(FakeClock()), "t")
 
 
 @pytest.fixture
-def admin(house: House) -> Gateway:
-    return house.admin
+def admin(service: TenantService) -> Gateway:
+    return service.admin
 
 
 @pytest.fixture
@@ -247,8 +247,8 @@ def test_a_batch_holds_one_to_a_hundred_items(admin: Gateway, items: Any) -> Non
     assert admin.call("GET", FACTS).json["data"] == []
 
 
-def test_each_item_of_a_batch_has_the_answer_it_would_have_had_alone(house: House) -> None:
-    writer = house.of("ann", writes=["p"])
+def test_each_item_of_a_batch_has_the_answer_it_would_have_had_alone(service: TenantService) -> None:
+    writer = service.of("ann", writes=["p"])
     good = {"type": "note", "scope": {"projectId": "p"}, "content": 1}
     items: list[Any] = [
         good,
@@ -359,15 +359,15 @@ def test_a_scope_and_a_container_that_contradict_each_other_keep_nothing(admin: 
     assert len(admin.call("GET", FACTS, query=query | {"scopeId": "p"}).json["data"]) == 1
 
 
-def test_a_cursor_is_bound_to_its_list_its_filters_and_its_principal(house: House) -> None:
-    ann, bob = house.of("ann", admin=True), house.of("bob", admin=True)
+def test_a_cursor_is_bound_to_its_list_its_filters_and_its_principal(service: TenantService) -> None:
+    ann, bob = service.of("ann", admin=True), service.of("bob", admin=True)
     fact = ""
     for number in range(5):
         fact = ann.call("POST", FACTS, {"type": "note", "content": number}).json["id"]
     cursor = ann.call("GET", FACTS, query={"type": "note", "limit": 2}).json["nextCursor"]
     good = {"type": "note", "cursor": cursor}
     assert len(ann.call("GET", FACTS, query=good).json["data"]) == 3
-    assert len(house.of("ann", admin=True).call("GET", FACTS, query=good | {"limit": 1}).json["data"]) == 1
+    assert len(service.of("ann", admin=True).call("GET", FACTS, query=good | {"limit": 1}).json["data"]) == 1
     for caller, path, query in (
         (bob, FACTS, good),
         (ann, FACTS, {"cursor": cursor}),
@@ -384,8 +384,10 @@ def test_a_cursor_is_bound_to_its_list_its_filters_and_its_principal(house: Hous
 # -- which refusal comes first, and what every answer carries
 
 
-def test_form_is_checked_before_existence_and_existence_before_permission(house: House, fact: str) -> None:
-    stranger = house.of("eve")
+def test_form_is_checked_before_existence_and_existence_before_permission(
+    service: TenantService, fact: str
+) -> None:
+    stranger = service.of("eve")
     nowhere = f"{FACTS}/nobody"
     refused(stranger.call("POST", f"{nowhere}/supersede", {"contents": 1}), 400, "unknown-field")
     refused(stranger.call("POST", f"{nowhere}/verify", {"expectVersion": 0}), 400, "validation-failed")
@@ -424,8 +426,8 @@ def test_inline_content_is_no_download(admin: Gateway, fact: str) -> None:
     assert error["details"] == {"factId": fact}
 
 
-def test_without_a_token_every_route_but_health_is_401_before_anything_else(house: House) -> None:
-    nobody = house.admin.as_("")
+def test_without_a_token_every_route_but_health_is_401_before_anything_else(service: TenantService) -> None:
+    nobody = service.admin.as_("")
     keys = [route.key for app in nobody.apps.values() for route in app if not route.public]
     assert len(keys) > 10
     for key in [*keys, "GET /nowhere", "PATCH /v1/memory/facts"]:
@@ -475,9 +477,9 @@ def test_no_answer_may_be_stored_by_anyone_between(admin: Gateway, fact: str) ->
         assert reply.headers["Content-Type"].startswith("application/json")
 
 
-def test_whoami_says_what_a_client_needs(house: House) -> None:
-    assert house.admin.call("GET", "/v1/identity/whoami").json == {
+def test_whoami_says_what_a_client_needs(service: TenantService) -> None:
+    assert service.admin.call("GET", "/v1/identity/whoami").json == {
         "tenantId": "t", "actor": "user:admin", "scopes": [], "userId": "admin", "tenantAdmin": True,
     }  # fmt: skip
-    service = house.of("job", "service").call("GET", "/v1/identity/whoami").json
+    service = service.of("job", "service").call("GET", "/v1/identity/whoami").json
     assert service == {"tenantId": "t", "actor": "service:job", "scopes": [], "tenantAdmin": False}

@@ -13,7 +13,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from support.access_model import Grants, Json, grants, may_read, may_write, palettes, scopes
 from support.fakes import FakeClock, fake_memory, fake_services
-from support.principals import House, principal
+from support.principals import TenantService, principal
 from support.visibility import (
     EVERY_ROAD,
     FACTS,
@@ -162,15 +162,15 @@ def test_ten_thousand_cases_were_tried_on_fakes() -> None:
 class InProcess:
     def __init__(self) -> None:
         self.clock = FakeClock()
-        self.house = House(fake_services(self.clock), "t")
+        self.service = TenantService(fake_services(self.clock), "t")
 
     def keep(self, places: list[Json]) -> tuple[list[Kept], str]:
-        return keep(self.house, places, self.clock)
+        return keep(self.service, places, self.clock)
 
     def asker(self, who: Grants) -> Ask:
-        made = self.house.admin.call("POST", "/v1/access/tokens", token_request(who))
+        made = self.service.admin.call("POST", "/v1/access/tokens", token_request(who))
         assert made.status == 201, made.text
-        caller = self.house.admin.as_(made.json["token"])
+        caller = self.service.admin.as_(made.json["token"])
 
         def ask(path: str, query: Json) -> tuple[int, Any]:
             reply = caller.call("GET", path, query=query)
@@ -179,9 +179,9 @@ class InProcess:
         return ask
 
 
-def keep(house: House, places: list[Json], clock: FakeClock) -> tuple[list[Kept], str]:
+def keep(service: TenantService, places: list[Json], clock: FakeClock) -> tuple[list[Kept], str]:
     """Facts in these scopes, every fifth large and every fourth deleted since the instant answered."""
-    admin, store = house.admin, house.services.memory.facts
+    admin, store = service.admin, service.services.memory.facts
     items = [
         {"type": "note", "scope": place, "content": LARGE if number % 5 == 0 else number}
         for number, place in enumerate(places)
@@ -192,7 +192,7 @@ def keep(house: House, places: list[Json], clock: FakeClock) -> tuple[list[Kept]
     kept = []
     for number, (result, place) in enumerate(zip(results, places, strict=True)):
         fact_id = result["fact"]["id"]
-        waits, erased = put_aside(store, store.heads(house.tenant, [fact_id])[fact_id], number)
+        waits, erased = put_aside(store, store.heads(service.tenant, [fact_id])[fact_id], number)
         deleted = number % 4 == 0 or erased
         kept.append(Kept(fact_id, place, number % 5 == 0, deleted, before, waits, erased))
     for fact in kept:
@@ -220,8 +220,8 @@ def test_the_api_takes_from_each_principal_exactly_what_the_model_lets_it_write(
     who, places, _ = situation
     here = InProcess()
     kept, _ = here.keep(places)
-    made = here.house.admin.call("POST", "/v1/access/tokens", token_request(who))
-    caller = here.house.admin.as_(made.json["token"])
+    made = here.service.admin.call("POST", "/v1/access/tokens", token_request(who))
+    caller = here.service.admin.as_(made.json["token"])
     for fact in kept:
         readable, writable = may_read(who, fact.place), may_write(who, fact.place)
         created = caller.call("POST", FACTS, {"type": "n", "scope": fact.place, "content": 1}).status

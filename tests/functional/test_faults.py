@@ -4,22 +4,22 @@ from collections.abc import Iterator
 
 import pytest
 from support.emulators import Aws
-from support.fault_scenarios import DOCUMENT, SCENARIOS, Scenario, Stage, impatient, sections, table
+from support.fault_scenarios import DOCUMENT, SCENARIOS, FaultyService, Scenario, impatient, sections, table
 from support.gateway import load_app
 
 
 @pytest.fixture(scope="module")
-def stage(moto: Aws) -> Iterator[Stage]:
+def faulty(moto: Aws) -> Iterator[FaultyService]:
     with impatient():
-        yield Stage(moto)
+        yield FaultyService(moto)
 
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=[scenario.name for scenario in SCENARIOS])
 def test_an_answer_under_fault_is_true_and_a_retry_gives_the_right_state(
-    stage: Stage, scenario: Scenario
+    faulty: FaultyService, scenario: Scenario
 ) -> None:
-    assert table(stage, scenario) == sections(DOCUMENT.read_text(encoding="utf-8"))[scenario.name]
+    assert table(faulty, scenario) == sections(DOCUMENT.read_text(encoding="utf-8"))[scenario.name]
 
 
 def test_every_write_route_has_a_table() -> None:

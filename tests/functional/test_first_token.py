@@ -7,7 +7,7 @@ from support import tables
 
 from factbook.domain.access.principals import Principal
 from factbook.wiring.services import Services
-from factbook_local.cli import main
+from factbook_cli.main import main
 
 
 def printed_token(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:

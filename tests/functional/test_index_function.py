@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 from support.gateway import ROOT
-from support.principals import House
+from support.principals import TenantService
 
 from factbook.adapters.dynamodb.client import to_item
 from factbook.adapters.facts.dynamodb_items import head_item
@@ -59,7 +59,7 @@ def letters_of(moto, wired):
 
 @pytest.fixture
 def writer(moto, tenant):
-    return House(moto.services(), tenant)
+    return TenantService(moto.services(), tenant)
 
 
 def _write(writer, content, **said):

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from support.emulators import Aws
 from support.gateway import Gateway
-from support.logs import CHECKPOINT_APP, House
+from support.logs import CHECKPOINT_APP, LogService
 from support.principals import issue, principal
 
 from factbook.domain.log.chain import text_hash
@@ -16,19 +16,19 @@ RUN = "/v1/memory/runs/r1/log"
 
 
 @pytest.fixture
-def house(ministack: Aws, tmp_path: Path) -> House:
-    return House(ministack, tmp_path)
+def log_service(ministack: Aws, tmp_path: Path) -> LogService:
+    return LogService(ministack, tmp_path)
 
 
-def as_(house: House, name: str, **grants: Any) -> Gateway:
-    return house.admin.as_(issue(house.services, principal(house.tenant, name, **grants)))
+def as_(log_service: LogService, name: str, **grants: Any) -> Gateway:
+    return log_service.admin.as_(issue(log_service.services, principal(log_service.tenant, name, **grants)))
 
 
-def test_a_run_is_read_in_pages_from_a_sequence_on(house: House) -> None:
-    written = house.append("r1", *range(7))
+def test_a_run_is_read_in_pages_from_a_sequence_on(log_service: LogService) -> None:
+    written = log_service.append("r1", *range(7))
     seen, query = [], {"sinceSequence": 2, "limit": 2}
     while True:
-        page = house.admin.call("GET", RUN, query=query).json
+        page = log_service.admin.call("GET", RUN, query=query).json
         seen += page["data"]
         if not page["hasMore"]:
             break
@@ -36,9 +36,9 @@ def test_a_run_is_read_in_pages_from_a_sequence_on(house: House) -> None:
     assert seen == written[2:]
 
 
-def test_the_stored_form_is_what_hashes_to_the_entry_hash(house: House) -> None:
-    written = house.append("r1", {"text": "hidden words"}, scope={"userId": "u"})
-    (stored,) = house.admin.call("GET", RUN, query={"form": "stored"}).json["data"]
+def test_the_stored_form_is_what_hashes_to_the_entry_hash(log_service: LogService) -> None:
+    written = log_service.append("r1", {"text": "hidden words"}, scope={"userId": "u"})
+    (stored,) = log_service.admin.call("GET", RUN, query={"form": "stored"}).json["data"]
     assert stored["entryHash"] == text_hash(stored["canonical"]) == written[0]["entryHash"]
     assert "hidden words" not in stored["canonical"]
 
@@ -60,27 +60,27 @@ def test_the_stored_form_is_what_hashes_to_the_entry_hash(house: House) -> None:
     ],
     ids=lambda value: str(value)[:60],
 )
-def test_a_refused_append_writes_nothing(house: House, body: Any, code: str) -> None:
-    reply = house.admin.call("POST", RUN, body)
+def test_a_refused_append_writes_nothing(log_service: LogService, body: Any, code: str) -> None:
+    reply = log_service.admin.call("POST", RUN, body)
     assert reply.code == code, reply.text
-    house.runs.add("r1")
-    assert house.items() == []
+    log_service.runs.add("r1")
+    assert log_service.items() == []
 
 
-def test_who_may_not_read_a_runs_scope_finds_nothing_of_it(house: House) -> None:
-    (entry,) = house.append("r1", "x", kind="user-message", scope={"projectId": "p", "threadId": "t"})
-    house.checkpoint()
+def test_who_may_not_read_a_runs_scope_finds_nothing_of_it(log_service: LogService) -> None:
+    (entry,) = log_service.append("r1", "x", kind="user-message", scope={"projectId": "p", "threadId": "t"})
+    log_service.checkpoint()
     for paths in (RUN, f"{RUN}/verify", f"{RUN}/proof?sequence=0", f"/v1/memory/log/{entry['id']}"):
         path, _, _ = paths.partition("?")
         query = {"sequence": 0} if "?" in paths else None
-        for reader in (as_(house, "eve"), as_(house, "bob", reads=["p"])):
+        for reader in (as_(log_service, "eve"), as_(log_service, "bob", reads=["p"])):
             reply = reader.call("GET", path, query=query)
             assert (reply.status, reply.code) == (404, "not-found"), path
-        assert as_(house, "ann", writes=["p"]).call("GET", path, query=query).status == 200, path
-    assert as_(house, "eve").call("GET", "/v1/memory/threads/t/messages").json["data"] == []
+        assert as_(log_service, "ann", writes=["p"]).call("GET", path, query=query).status == 200, path
+    assert as_(log_service, "eve").call("GET", "/v1/memory/threads/t/messages").json["data"] == []
 
 
-def test_a_threads_messages_come_in_order_across_runs_and_no_other_entry(house: House) -> None:
+def test_a_threads_messages_come_in_order_across_runs_and_no_other_entry(log_service: LogService) -> None:
     scope = {"projectId": "p", "threadId": "t"}
     for run, kind, text in (
         ("r1", "user-message", "one"),
@@ -88,47 +88,47 @@ def test_a_threads_messages_come_in_order_across_runs_and_no_other_entry(house: 
         ("r1", "tool-call", "no message"),
         ("r1", "system-message", "three"),
     ):
-        house.append(run, text, kind=kind, scope=scope)
-    house.append("r3", "elsewhere", kind="user-message", scope={"projectId": "q", "threadId": "t"})
+        log_service.append(run, text, kind=kind, scope=scope)
+    log_service.append("r3", "elsewhere", kind="user-message", scope={"projectId": "q", "threadId": "t"})
     path = "/v1/memory/threads/t/messages"
     seen, query = [], {"limit": 2, "projectId": "p"}
     while True:
-        page = house.admin.call("GET", path, query=query).json
+        page = log_service.admin.call("GET", path, query=query).json
         seen += [entry["payload"] for entry in page["data"]]
         if not page["hasMore"]:
             break
         query = {"limit": 2, "projectId": "p", "cursor": page["nextCursor"]}
     assert seen == ["one", "two", "three"]
-    newest = house.admin.call("GET", path, query={"order": "desc", "limit": 1}).json["data"]
+    newest = log_service.admin.call("GET", path, query={"order": "desc", "limit": 1}).json["data"]
     assert [entry["payload"] for entry in newest] == ["elsewhere"]
-    assert len(as_(house, "ann", writes=["p"]).call("GET", path).json["data"]) == 3
+    assert len(as_(log_service, "ann", writes=["p"]).call("GET", path).json["data"]) == 3
 
 
-def test_only_an_administrator_makes_checkpoints_or_reads_leaves(house: House) -> None:
-    ann = as_(house, "ann", writes=["p"])
-    assert house.admin.call("GET", "/v1/memory/checkpoints/latest").status == 404
-    assert house.admin.call("POST", "/v1/memory/checkpoints", {}).status == 404
-    house.append("r1", 1)
+def test_only_an_administrator_makes_checkpoints_or_reads_leaves(log_service: LogService) -> None:
+    ann = as_(log_service, "ann", writes=["p"])
+    assert log_service.admin.call("GET", "/v1/memory/checkpoints/latest").status == 404
+    assert log_service.admin.call("POST", "/v1/memory/checkpoints", {}).status == 404
+    log_service.append("r1", 1)
     assert ann.call("POST", "/v1/memory/checkpoints", {}).code == "permission-denied"
     assert ann.call("GET", "/v1/memory/checkpoints/leaves").code == "permission-denied"
-    made = house.admin.call("POST", "/v1/memory/checkpoints", {"runIds": ["r1"]})
+    made = log_service.admin.call("POST", "/v1/memory/checkpoints", {"runIds": ["r1"]})
     assert (made.status, made.json["size"]) == (201, 1)
-    assert made.json["vkey"] == house.vkey
+    assert made.json["vkey"] == log_service.vkey
     for path in ("/v1/memory/checkpoints/latest", "/v1/memory/checkpoints"):
         reply = ann.call("GET", path).json
         assert (reply["data"][0] if "data" in reply else reply)["note"] == made.json["note"]
 
 
-def test_provenance_leads_from_a_fact_to_the_causes_of_its_causes(house: House) -> None:
-    (asked,) = house.append("r1", "please", scope={"projectId": "p"})
-    (called,) = house.append("r1", "tool", causedByLogId=asked["id"])
-    (hidden,) = house.append("r2", "secret", scope={"projectId": "q"})
+def test_provenance_leads_from_a_fact_to_the_causes_of_its_causes(log_service: LogService) -> None:
+    (asked,) = log_service.append("r1", "please", scope={"projectId": "p"})
+    (called,) = log_service.append("r1", "tool", causedByLogId=asked["id"])
+    (hidden,) = log_service.append("r2", "secret", scope={"projectId": "q"})
     body = {"type": "note", "scope": {"projectId": "p"}, "content": 1, "causedByLogId": [called["id"]]}
-    fact = house.admin.call("POST", "/v1/memory/facts", body).json
+    fact = log_service.admin.call("POST", "/v1/memory/facts", body).json
     change = {"content": 2, "causedByLogId": [hidden["id"], "r9:0:0123456789abcdef"]}
-    assert house.admin.call("POST", f"/v1/memory/facts/{fact['id']}/supersede", change).status == 200
+    assert log_service.admin.call("POST", f"/v1/memory/facts/{fact['id']}/supersede", change).status == 200
     path = f"/v1/memory/facts/{fact['id']}/provenance"
-    graph = house.admin.call("GET", path).json
+    graph = log_service.admin.call("GET", path).json
     assert [node["node"] for node in graph["nodes"]].count("unavailable") == 1
     edges = {(edge["from"], edge["relation"], edge["to"]) for edge in graph["edges"]}
     first, second = f"{fact['id']}:1", f"{fact['id']}:2"
@@ -139,24 +139,24 @@ def test_provenance_leads_from_a_fact_to_the_causes_of_its_causes(house: House) 
         (called["id"], "caused-by", asked["id"]),
     } <= edges
     assert graph["truncated"] is False
-    seen = as_(house, "ann", reads=["p"]).call("GET", path).json
+    seen = as_(log_service, "ann", reads=["p"]).call("GET", path).json
     kinds = {node["id"]: node["node"] for node in seen["nodes"]}
     assert kinds[hidden["id"]] == "unavailable"
     assert kinds[called["id"]] == "log-entry"
-    assert as_(house, "eve").call("GET", path).code == "fact-not-found"
+    assert as_(log_service, "eve").call("GET", path).code == "fact-not-found"
 
 
-def test_a_warm_append_of_a_kilobyte_is_one_call_and_one_write_unit(house: House) -> None:
-    house.append("r1", "warm", kind="user-message", scope={"projectId": "p", "threadId": "t"})
+def test_a_warm_append_of_a_kilobyte_is_one_call_and_one_write_unit(log_service: LogService) -> None:
+    log_service.append("r1", "warm", kind="user-message", scope={"projectId": "p", "threadId": "t"})
     calls: list[tuple[str, Any]] = []
 
     def count(params: Any, model: Any, **_: Any) -> None:
         calls.append((model.name, params.get("Item")))
 
-    events = house.services._client("dynamodb").meta.events
+    events = log_service.services._client("dynamodb").meta.events
     events.register("before-parameter-build.dynamodb", count)
     try:
-        house.append("r1", "x" * 250, kind="user-message")
+        log_service.append("r1", "x" * 250, kind="user-message")
     finally:
         events.unregister("before-parameter-build.dynamodb", count)
     assert [name for name, _ in calls] == ["PutItem"]
@@ -166,11 +166,11 @@ def test_a_warm_append_of_a_kilobyte_is_one_call_and_one_write_unit(house: House
 
 
 def test_the_checkpoint_function_reports_changes_that_are_no_appends(
-    house: House, caplog: pytest.LogCaptureFixture
+    log_service: LogService, caplog: pytest.LogCaptureFixture
 ) -> None:
-    house.append("r1", 1)
-    (record,) = house.stream()
-    assert CHECKPOINT_APP.mark(house.services.logs, [record | {"eventName": "MODIFY"}]) == {
+    log_service.append("r1", 1)
+    (record,) = log_service.stream()
+    assert CHECKPOINT_APP.mark(log_service.services.logs, [record | {"eventName": "MODIFY"}]) == {
         "batchItemFailures": []
     }
     assert "past the service" in caplog.text

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from support.emulators import Aws
-from support.logs import House
+from support.logs import LogService
 
 from factbook.adapters.dynamodb.client import from_item, to_item
 from factbook.adapters.dynamodb.key_parts import key
@@ -21,13 +21,13 @@ Attack = Callable[["Intruder"], None]
 class Intruder:
     """Holds the tables' keys, and writes past the service."""
 
-    def __init__(self, house: House) -> None:
-        self.house = house
-        self.client = house.client("dynamodb")
-        self.table = house.settings.log_table
+    def __init__(self, log_service: LogService) -> None:
+        self.log_service = log_service
+        self.client = log_service.client("dynamodb")
+        self.table = log_service.settings.log_table
 
     def where(self, run: str, sequence: int) -> dict[str, Any]:
-        return to_item({"pk": key(self.house.tenant, run), "sk": sequence})
+        return to_item({"pk": key(self.log_service.tenant, run), "sk": sequence})
 
     def item(self, run: str, sequence: int) -> dict[str, Any]:
         return from_item(self.client.get_item(TableName=self.table, Key=self.where(run, sequence))["Item"])
@@ -41,8 +41,8 @@ class Intruder:
 
     def forget(self, *partition: str) -> int:
         """Delete a partition of the access table; how many items it had."""
-        table = self.house.settings.access_table
-        items = self.house.partition(table, *partition)
+        table = self.log_service.settings.access_table
+        items = self.log_service.partition(table, *partition)
         for item in items:
             self.client.delete_item(TableName=table, Key={"pk": item["pk"], "sk": item["sk"]})
         return len(items)
@@ -89,7 +89,7 @@ def empty_run(intruder: Intruder) -> None:
 def drop_run(intruder: Intruder) -> None:
     """Entries, and everything that says the run was there but the leaves themselves."""
     empty_run(intruder)
-    assert intruder.forget("head", intruder.house.tenant, "r1") == 2
+    assert intruder.forget("head", intruder.log_service.tenant, "r1") == 2
 
 
 def rewrite_run(intruder: Intruder) -> None:
@@ -116,41 +116,41 @@ BY_NAME = [pytest.param(*attack, id=attack[0].__name__) for attack in ATTACKS]
 
 
 @pytest.fixture
-def house(ministack: Aws, tmp_path: Path) -> House:
+def log_service(ministack: Aws, tmp_path: Path) -> LogService:
     """Two runs, the first in three appends with a checkpoint in between: its file holds a middle leaf and a last one."""
-    house = House(ministack, tmp_path)
-    first = house.append("r1", {"step": 0}, {"step": 1}, scope={"projectId": "p"})
-    house.append("r1", {"step": 2}, causedByLogId=first[0]["id"])
-    house.checkpoint()
-    house.append("r1", *({"step": step} for step in range(3, LENGTH)))
-    house.append("r2", *({"step": step} for step in range(LENGTH)))
-    house.checkpoint()
-    return house
+    log_service = LogService(ministack, tmp_path)
+    first = log_service.append("r1", {"step": 0}, {"step": 1}, scope={"projectId": "p"})
+    log_service.append("r1", {"step": 2}, causedByLogId=first[0]["id"])
+    log_service.checkpoint()
+    log_service.append("r1", *({"step": step} for step in range(3, LENGTH)))
+    log_service.append("r2", *({"step": step} for step in range(LENGTH)))
+    log_service.checkpoint()
+    return log_service
 
 
-def test_an_untouched_log_holds(house: House) -> None:
-    verdict = house.audit()
+def test_an_untouched_log_holds(log_service: LogService) -> None:
+    verdict = log_service.audit()
     assert (verdict.code, verdict.why, verdict.entries, verdict.runs) == (0, "", 2 * LENGTH, 2)
-    assert [house.verify(run).code for run in ("r1", "r2")] == [0, 0]
+    assert [log_service.verify(run).code for run in ("r1", "r2")] == [0, 0]
 
 
 @pytest.mark.parametrize(("attack", "sequence", "alone"), BY_NAME)
 def test_an_attack_is_caught_and_the_entry_named(
-    house: House, attack: Attack, sequence: int, alone: bool
+    log_service: LogService, attack: Attack, sequence: int, alone: bool
 ) -> None:
-    attack(Intruder(house))
-    verdict = house.audit()
+    attack(Intruder(log_service))
+    verdict = log_service.audit()
     assert (verdict.code, verdict.run, verdict.sequence) == (1, "r1", sequence), verdict
     if alone:
-        verdict = house.verify("r1")
+        verdict = log_service.verify("r1")
         assert (verdict.code, verdict.run, verdict.sequence) == (1, "r1", sequence), verdict
-    assert house.verify("r2").code == 0
+    assert log_service.verify("r2").code == 0
 
 
 def launder(intruder: Intruder) -> None:
     """With the signing key, too: chain anew what is left, forget the tree and every note, and have it all signed again."""
-    house = intruder.house
-    left = [from_item(item) for item in house.partition(intruder.table, house.tenant, "r1")]
+    log_service = intruder.log_service
+    left = [from_item(item) for item in log_service.partition(intruder.table, log_service.tenant, "r1")]
     intruder.delete("r1", *(item["sk"] for item in left))
     before = "sha256:" + "0" * 64
     for sequence, item in enumerate(left):
@@ -160,43 +160,43 @@ def launder(intruder: Intruder) -> None:
         before = text_hash(text)
         intruder.put(item | {"sk": sequence, "j": text, "h": before})
     for partition in (("tree",), ("leaf", "0"), ("note",)):
-        intruder.forget(partition[0], house.tenant, *partition[1:])
+        intruder.forget(partition[0], log_service.tenant, *partition[1:])
     for run in ("r1", "r2"):
-        intruder.forget("head", house.tenant, run)
-    s3, bucket = house.client("s3"), house.settings.checkpoints_bucket
-    for item in s3.list_objects_v2(Bucket=bucket, Prefix=house.tenant)["Contents"]:
+        intruder.forget("head", log_service.tenant, run)
+    s3, bucket = log_service.client("s3"), log_service.settings.checkpoints_bucket
+    for item in s3.list_objects_v2(Bucket=bucket, Prefix=log_service.tenant)["Contents"]:
         s3.delete_object(Bucket=bucket, Key=item["Key"])
-    house.checkpoint()
+    log_service.checkpoint()
 
 
 @pytest.mark.parametrize(("attack", "sequence", "alone"), BY_NAME)
 def test_a_thief_of_the_signing_key_is_caught_by_whoever_kept_a_checkpoint(
-    house: House, attack: Attack, sequence: int, alone: bool
+    log_service: LogService, attack: Attack, sequence: int, alone: bool
 ) -> None:
-    kept = house.admin.call("GET", "/v1/memory/checkpoints/latest").json["note"]
-    assert house.audit(pinned=kept).code == 0
-    intruder = Intruder(house)
+    kept = log_service.admin.call("GET", "/v1/memory/checkpoints/latest").json["note"]
+    assert log_service.audit(pinned=kept).code == 0
+    intruder = Intruder(log_service)
     attack(intruder)
     launder(intruder)
-    assert house.audit().code == 0, "the thief's history is sound in itself"
-    verdict = house.audit(pinned=kept)
+    assert log_service.audit().code == 0, "the thief's history is sound in itself"
+    verdict = log_service.audit(pinned=kept)
     assert verdict.code == 1, verdict
     assert "pinned" in verdict.why
-    assert house.verify("r2", pinned=kept).code != 0
+    assert log_service.verify("r2", pinned=kept).code != 0
 
 
-def test_a_reader_is_told_that_an_entry_was_changed_and_gets_none_of_it(house: House) -> None:
-    edit_payload(Intruder(house))
-    reply = house.admin.call("GET", "/v1/memory/runs/r1/log")
+def test_a_reader_is_told_that_an_entry_was_changed_and_gets_none_of_it(log_service: LogService) -> None:
+    edit_payload(Intruder(log_service))
+    reply = log_service.admin.call("GET", "/v1/memory/runs/r1/log")
     assert (reply.status, reply.code, reply.json["error"]["details"]) == (409, "log-changed", {"sequence": 2})
-    verified = house.admin.call("GET", "/v1/memory/runs/r1/log/verify").json
+    verified = log_service.admin.call("GET", "/v1/memory/runs/r1/log/verify").json
     assert (verified["holds"], verified["finding"]["sequence"]) == (False, 2)
 
 
-def test_a_run_that_contradicts_its_leaf_gets_no_further_leaf(house: House) -> None:
-    size = house.checkpoint()["size"]
-    rewrite_last(Intruder(house))
-    Intruder(house).put(Intruder(house).item("r1", LENGTH - 1) | {"sk": LENGTH})
-    assert house.checkpoint()["size"] == size
-    verdict = house.audit()
+def test_a_run_that_contradicts_its_leaf_gets_no_further_leaf(log_service: LogService) -> None:
+    size = log_service.checkpoint()["size"]
+    rewrite_last(Intruder(log_service))
+    Intruder(log_service).put(Intruder(log_service).item("r1", LENGTH - 1) | {"sk": LENGTH})
+    assert log_service.checkpoint()["size"] == size
+    verdict = log_service.audit()
     assert (verdict.code, verdict.run, verdict.sequence) == (1, "r1", LENGTH - 1)

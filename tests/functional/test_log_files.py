@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from support.emulators import Aws
 from support.gateway import ROOT
-from support.logs import House
+from support.logs import LogService
 
 from factbook.verify.judges import Verdict, audit, verify_run
 
@@ -17,26 +17,26 @@ Damage = Callable[[bytes], bytes]
 
 
 @pytest.fixture(scope="module")
-def house(ministack: Aws, tmp_path_factory: pytest.TempPathFactory) -> House:
+def log_service(ministack: Aws, tmp_path_factory: pytest.TempPathFactory) -> LogService:
     """A run whose file holds two leaves with proofs, and another run in the same tree."""
-    house = House(ministack, tmp_path_factory.mktemp("house"))
-    first = house.append("r1", {"n": 0}, {"n": 1}, scope={"projectId": "p", "threadId": "t"})
-    house.append("r2", {"n": 0})
-    house.checkpoint()
-    house.append("r1", {"n": 2}, causedByLogId=first[0]["id"])
-    house.append("r2", {"n": 1})
-    house.checkpoint()
-    return house
+    log_service = LogService(ministack, tmp_path_factory.mktemp("log"))
+    first = log_service.append("r1", {"n": 0}, {"n": 1}, scope={"projectId": "p", "threadId": "t"})
+    log_service.append("r2", {"n": 0})
+    log_service.checkpoint()
+    log_service.append("r1", {"n": 2}, causedByLogId=first[0]["id"])
+    log_service.append("r2", {"n": 1})
+    log_service.checkpoint()
+    return log_service
 
 
 @pytest.fixture(scope="module")
-def run_file(house: House) -> bytes:
-    return house.export_run("r1", house.folder / "r1.jsonl").read_bytes()
+def run_file(log_service: LogService) -> bytes:
+    return log_service.export_run("r1", log_service.folder / "r1.jsonl").read_bytes()
 
 
 @pytest.fixture(scope="module")
-def whole_file(house: House) -> bytes:
-    return house.export_all(house.folder / "all.jsonl").read_bytes()
+def whole_file(log_service: LogService) -> bytes:
+    return log_service.export_all(log_service.folder / "all.jsonl").read_bytes()
 
 
 def lines_of(raw: bytes) -> list[bytes]:
@@ -87,48 +87,55 @@ DAMAGES: dict[str, tuple[Damage, int]] = {
 }
 
 
-def judged(judge: Callable[..., Verdict], house: House, raw: bytes) -> Verdict:
-    path = house.folder / "damaged.jsonl"
+def judged(judge: Callable[..., Verdict], log_service: LogService, raw: bytes) -> Verdict:
+    path = log_service.folder / "damaged.jsonl"
     path.write_bytes(raw)
-    return judge(path, house.key)
+    return judge(path, log_service.key)
 
 
-def test_the_whole_files_hold(house: House, run_file: bytes, whole_file: bytes) -> None:
-    assert (judged(verify_run, house, run_file).code, judged(audit, house, whole_file).code) == (0, 0)
+def test_the_whole_files_hold(log_service: LogService, run_file: bytes, whole_file: bytes) -> None:
+    assert (judged(verify_run, log_service, run_file).code, judged(audit, log_service, whole_file).code) == (
+        0,
+        0,
+    )
 
 
 @pytest.mark.parametrize("name", DAMAGES)
-def test_a_damaged_file_never_holds(house: House, run_file: bytes, whole_file: bytes, name: str) -> None:
+def test_a_damaged_file_never_holds(
+    log_service: LogService, run_file: bytes, whole_file: bytes, name: str
+) -> None:
     damage, code = DAMAGES[name]
     for judge, raw in ((verify_run, run_file), (audit, whole_file)):
         damaged = damage(raw)
         assert damaged != raw
-        verdict = judged(judge, house, damaged)
+        verdict = judged(judge, log_service, damaged)
         assert verdict.code == code, (judge.__name__, verdict)
         assert verdict.why
 
 
 @pytest.mark.parametrize("kind", ["run", "all"])
 def test_no_line_can_be_repeated_or_left_out(
-    house: House, run_file: bytes, whole_file: bytes, kind: str
+    log_service: LogService, run_file: bytes, whole_file: bytes, kind: str
 ) -> None:
     judge, raw = (verify_run, run_file) if kind == "run" else (audit, whole_file)
     lines = lines_of(raw)
     for at, line in enumerate(lines):
         for changed in ([*lines[:at], line, *lines[at:]], lines[:at] + lines[at + 1 :]):
-            verdict = judged(judge, house, b"".join(changed))
+            verdict = judged(judge, log_service, b"".join(changed))
             assert not verdict.holds, (at, line[:60], verdict)
 
 
 @pytest.mark.parametrize("kind", ["run", "all"])
-def test_no_line_can_be_cut(house: House, run_file: bytes, whole_file: bytes, kind: str) -> None:
+def test_no_line_can_be_cut(log_service: LogService, run_file: bytes, whole_file: bytes, kind: str) -> None:
     judge, raw = (verify_run, run_file) if kind == "run" else (audit, whole_file)
     for size in range(0, len(raw), 37):
-        assert judged(judge, house, raw[:size]).code in (1, 2)
+        assert judged(judge, log_service, raw[:size]).code in (1, 2)
 
 
-def test_a_file_is_judged_by_the_key_one_trusts(house: House, run_file: bytes, tmp_path: Path) -> None:
-    other = House(house.aws, tmp_path)
+def test_a_file_is_judged_by_the_key_one_trusts(
+    log_service: LogService, run_file: bytes, tmp_path: Path
+) -> None:
+    other = LogService(log_service.aws, tmp_path)
     path = tmp_path / "r1.jsonl"
     path.write_bytes(run_file)
     verdict = verify_run(path, other.key)
@@ -137,10 +144,19 @@ def test_a_file_is_judged_by_the_key_one_trusts(house: House, run_file: bytes, t
 
 
 def test_the_command_says_so_with_its_exit_code_and_needs_no_network(
-    house: House, run_file: bytes, tmp_path: Path
+    log_service: LogService, run_file: bytes, tmp_path: Path
 ) -> None:
     path = tmp_path / "r1.jsonl"
-    command = [sys.executable, "-m", "factbook.verify", "run", str(path), "--vkey", house.vkey, "--json"]
+    command = [
+        sys.executable,
+        "-m",
+        "factbook.verify",
+        "run",
+        str(path),
+        "--vkey",
+        log_service.vkey,
+        "--json",
+    ]
     for raw, code in (
         (run_file, 0),
         (run_file[:-9], 2),

@@ -13,7 +13,7 @@ import pytest
 from kindgi.client import AsyncKindgi, Kindgi
 from support.official import CommandLine
 
-from factbook_local.cli import main
+from factbook_cli.main import main
 from factbook_local.embedder import MODEL, EmbeddingServer
 from factbook_local.testing import Ready, running
 

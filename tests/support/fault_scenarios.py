@@ -47,7 +47,7 @@ class Scenario:
     apart: bool = False
     struck_at: tuple[str, ...] = ()
     """The steps that are this route's own; the others are struck under another name."""
-    look: Callable[["Trial"], Story] = lambda trial: trial.facts()
+    look: Callable[["FaultedTenant"], Story] = lambda tenant: tenant.facts()
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class Strike:
         return f"{self.fault.value}{lasting}{'' if self.keyed or not scenario.takes_key else '; retried without its key'}"
 
 
-class Stage:
+class FaultyService:
     """An emulator; a wire for what is tried on it, and a process that outlives every fault to prepare and look."""
 
     def __init__(self, aws: Aws) -> None:
@@ -106,19 +106,19 @@ class Stage:
 
 
 @dataclass
-class Trial:
+class FaultedTenant:
     """One tenant, and what a reader can see of it. Each request is served by a new process."""
 
-    stage: Stage
+    faulty: FaultyService
     scenario: Scenario
     context: Context = field(init=False)
 
     def __post_init__(self) -> None:
         self._tenant = tenant = f"tenant-{uuid.uuid4()}"
-        self._admin = issue(self.stage.calm, principal(tenant, "admin", admin=True))
-        self._reader = issue(self.stage.calm, principal(tenant, "reader", "service"))
-        self.stage.wire.reset()
-        self.context = self.scenario.prepare(self.stage.calmly(self._admin))
+        self._admin = issue(self.faulty.calm, principal(tenant, "admin", admin=True))
+        self._reader = issue(self.faulty.calm, principal(tenant, "reader", "service"))
+        self.faulty.wire.reset()
+        self.context = self.scenario.prepare(self.faulty.calmly(self._admin))
 
     def clear(self) -> None:
         """Remove what the tenant has: an emulator's queries grow with all it holds."""
@@ -127,16 +127,16 @@ class Trial:
                 del table.items[partition]
 
     def send(self, key: str | None) -> Reply:
-        return self.scenario.send(self.stage.in_a_new_process(self._admin), self.context, key)
+        return self.scenario.send(self.faulty.in_a_new_process(self._admin), self.context, key)
 
     @property
     def reader(self) -> Gateway:
         """Reads what is the whole tenant's, from few partitions."""
-        return self.stage.calmly(self._reader)
+        return self.faulty.calmly(self._reader)
 
     @property
     def admin(self) -> Gateway:
-        return self.stage.calmly(self._admin)
+        return self.faulty.calmly(self._admin)
 
     def story(self) -> Story:
         """What a reader sees, without ids and times; raises AssertionError for what does not hold together."""
@@ -160,7 +160,7 @@ class Trial:
         for fact in life:
             if "contentRef" in fact:
                 bucket, _, key = fact["contentRef"].removeprefix("blob://s3/").partition("/")
-                assert self.stage.calm._client("s3").head_object(Bucket=bucket, Key=key)["ContentLength"]
+                assert self.faulty.calm._client("s3").head_object(Bucket=bucket, Key=key)["ContentLength"]
         return [
             [fact["contentHash"], fact["trust"], fact.get("invalidationReason"), fact.get("verifiedBy")]
             for fact in life
@@ -174,14 +174,14 @@ def _page(reader: Gateway, path: str) -> list[Any]:
     return found
 
 
-def reference(stage: Stage, scenario: Scenario) -> Reference:
-    one, other = Trial(stage, scenario), Trial(stage, scenario)
+def reference(faulty: FaultyService, scenario: Scenario) -> Reference:
+    one, other = FaultedTenant(faulty, scenario), FaultedTenant(faulty, scenario)
     before = one.story()
-    stage.wire.reset()
+    faulty.wire.reset()
     key = str(uuid.uuid4())
     first = one.send(key).status
     assert first < 300
-    steps = list(stage.wire.calls)
+    steps = list(faulty.wire.calls)
     applied = one.story()
     replayed = Outcome(one.send(key).status, one.story())
     other.send(None)
@@ -189,14 +189,14 @@ def reference(stage: Stage, scenario: Scenario) -> Reference:
     return Reference(steps, before, Outcome(first, applied), replayed, repeated)
 
 
-def table(stage: Stage, scenario: Scenario) -> str:
+def table(faulty: FaultyService, scenario: Scenario) -> str:
     """The scenario's section of docs/faults.md, by trying every case. Raises AssertionError for the first bad one."""
-    known = reference(stage, scenario)
+    known = reference(faulty, scenario)
     rows: dict[str, dict[int, str]] = {}
     for strike in strikes(scenario, known):
         row = strike.row(scenario)
         try:
-            rows.setdefault(row, {})[strike.step] = suffer(stage, scenario, known, strike)
+            rows.setdefault(row, {})[strike.step] = suffer(faulty, scenario, known, strike)
         except AssertionError as error:
             raise AssertionError(f"{scenario.name}: {known.steps[strike.step]}: {row}: {error}") from error
     steps = sorted({step for row in rows.values() for step in row})
@@ -227,40 +227,40 @@ def strikes(scenario: Scenario, known: Reference) -> Iterator[Strike]:
                 yield Strike(step, fault, stays=True, keyed=False)
 
 
-def suffer(stage: Stage, scenario: Scenario, known: Reference, strike: Strike) -> str:
+def suffer(faulty: FaultyService, scenario: Scenario, known: Reference, strike: Strike) -> str:
     """Strike, look, retry, look again; the outcome in words. Raises AssertionError for anything untrue or torn."""
-    trial = Trial(stage, scenario)
+    tenant = FaultedTenant(faulty, scenario)
     try:
-        return _suffer(trial, known, strike)
+        return _suffer(tenant, known, strike)
     finally:
-        trial.clear()
+        tenant.clear()
 
 
-def _suffer(trial: Trial, known: Reference, strike: Strike) -> str:
-    stage, scenario = trial.stage, trial.scenario
+def _suffer(tenant: FaultedTenant, known: Reference, strike: Strike) -> str:
+    faulty, scenario = tenant.faulty, tenant.scenario
     key = str(uuid.uuid4()) if strike.keyed else None
-    stage.wire.reset(strike.fault, known.steps[strike.step], stays=strike.stays)
+    faulty.wire.reset(strike.fault, known.steps[strike.step], stays=strike.stays)
     try:
-        answer: Reply | None = trial.send(key)
+        answer: Reply | None = tenant.send(key)
     except Killed:
         answer = None
     assert (answer is None) == strike.fault.kills
-    stage.wire.reset()
-    story = trial.story()
+    faulty.wire.reset()
+    story = tenant.story()
     if scenario.apart:
         _require_whole_parts(answer, known, story)
     else:
         _require_truth(answer, known, story)
     if answer is not None and answer.status == known.first.status and not _refused_parts(answer):
-        again = trial.send(key).status
-        _require_same(Outcome(again, trial.story()), known.replayed if strike.keyed else known.repeated)
+        again = tenant.send(key).status
+        _require_same(Outcome(again, tenant.story()), known.replayed if strike.keyed else known.repeated)
         return str(answer.status)
     landed = story == known.first.story
     told = "–" if answer is None else str(answer.status)
     if answer is not None and _refused_parts(answer):
         told += f" ({max(part['status'] for part in answer.json['results'])} in a part)"
-    again = trial.send(key).status
-    after = Outcome(again, trial.story())
+    again = tenant.send(key).status
+    after = Outcome(again, tenant.story())
     if scenario.apart and not strike.keyed:
         _require_all_parts(after, known)
     elif landed:
@@ -327,21 +327,21 @@ def _fact(gateway: Gateway, content: Any = "v1", **fields: Any) -> Context:
     return {"id": fact["id"], "ids": [fact["id"]]}
 
 
-def _tokens(trial: Trial) -> Story:
-    tokens = _page(trial.admin, "/v1/access/tokens")
+def _tokens(tenant: FaultedTenant) -> Story:
+    tokens = _page(tenant.admin, "/v1/access/tokens")
     return sorted([token["actor"]["id"], "revokedAt" in token] for token in tokens)
 
 
-def _policy(trial: Trial) -> Story:
-    return [trial.admin.call("GET", "/v1/memory/policy").json]
+def _policy(tenant: FaultedTenant) -> Story:
+    return [tenant.admin.call("GET", "/v1/memory/policy").json]
 
 
-def _run(trial: Trial) -> Story:
+def _run(tenant: FaultedTenant) -> Story:
     """The run's entries, which the server finds whole."""
-    answer = trial.admin.call("GET", f"{RUN}/log")
+    answer = tenant.admin.call("GET", f"{RUN}/log")
     if answer.status == 404:
         return []
-    assert trial.admin.call("GET", f"{RUN}/log/verify").json["holds"] is True
+    assert tenant.admin.call("GET", f"{RUN}/log/verify").json["holds"] is True
     entries = answer.json["data"]
     assert [entry["sequence"] for entry in entries] == list(range(len(entries)))
     return [[entry["kind"], entry["payload"], entry["scope"].get("userId")] for entry in entries]
@@ -486,8 +486,8 @@ def sections(text: str) -> dict[str, str]:
 def main() -> None:
     text = DOCUMENT.read_text(encoding="utf-8")
     with emulators.moto() as aws, impatient():
-        stage = Stage(aws)
-        tables = [table(stage, scenario) for scenario in SCENARIOS]
+        faulty = FaultyService(aws)
+        tables = [table(faulty, scenario) for scenario in SCENARIOS]
     intro = re.split(r"^### ", text, maxsplit=1, flags=re.MULTILINE)[0]
     DOCUMENT.write_text(intro + "\n".join(tables), encoding="utf-8")
 

@@ -17,8 +17,8 @@ from factbook.verify.judges import Verdict, audit, verify_run
 from factbook.verify.notes import VerifierKey, read_key
 from factbook.wiring.log.services import LogServices
 from factbook.wiring.services import Services
-from factbook_local.log_client import ApiError
-from factbook_local.log_export import Export
+from factbook_cli.api import ApiError
+from factbook_cli.export import Export
 from factbook_local.signer import ensure_signing_key
 from support.emulators import Aws
 from support.gateway import ROOT, Gateway, Reply
@@ -83,7 +83,7 @@ def checkpoints_of(logs: LogServices) -> LambdaCheckpoints:
 
 
 @dataclass
-class House:
+class LogService:
     """One tenant whose log stands on an emulator; `services` is one process of the service."""
 
     aws: Aws
@@ -189,7 +189,7 @@ class House:
 
 
 class GatewayApi:
-    """`log_client.Api` over handlers called in this process."""
+    """`factbook_cli.api.Api` over handlers called in this process."""
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway

@@ -14,7 +14,7 @@ from botocore.exceptions import ClientError
 from factbook.ports.facts.store import Head
 from support import emulators
 from support.gateway import Gateway, Reply
-from support.principals import House
+from support.principals import TenantService
 
 WORD = "zyxw"
 
@@ -65,9 +65,9 @@ def unauthenticated(admin: Gateway, plant: Planter) -> list[Reply]:
     return found
 
 
-def failing(house: House, plant: Planter) -> list[Reply]:
+def failing(service: TenantService, plant: Planter) -> list[Reply]:
     """The store raises words that repeat the content, foreseen and unforeseen."""
-    store = house.services.memory.facts
+    store = service.services.memory.facts
     create, found = store.create, []
     for code in (None, "AccessDeniedException", "InternalServerError"):
         content = plant("failing")
@@ -78,7 +78,7 @@ def failing(house: House, plant: Planter) -> list[Reply]:
             raise ClientError({"Error": {"Code": code, "Message": content}}, "PutItem")
 
         store.create = fail  # type: ignore[method-assign]
-        found.append(house.admin.call("POST", "/v1/memory/facts", {"type": "note", "content": content}))
+        found.append(service.admin.call("POST", "/v1/memory/facts", {"type": "note", "content": content}))
     store.create = create  # type: ignore[method-assign]
     return found
 
@@ -86,12 +86,12 @@ def failing(house: House, plant: Planter) -> list[Reply]:
 def main(report: Path) -> None:
     plant = Planter()
     with emulators.moto() as aws:
-        house = House(aws.services(), "acme")
-        plant.texts.append(house.admin.token.rpartition("_")[2])
+        service = TenantService(aws.services(), "acme")
+        plant.texts.append(service.admin.token.rpartition("_")[2])
         answers = [
-            *ordinary(house.admin, plant),
-            *unauthenticated(house.admin, plant),
-            *failing(house, plant),
+            *ordinary(service.admin, plant),
+            *unauthenticated(service.admin, plant),
+            *failing(service, plant),
         ]
     kept = [{"status": answer.status, "text": answer.text} for answer in answers]
     report.write_text(json.dumps({"planted": plant.texts, "answers": kept}))

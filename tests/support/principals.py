@@ -41,7 +41,7 @@ def issue(services: Services, holder: Principal, **times: str | None) -> str:
 
 
 @dataclass
-class House:
+class TenantService:
     """One tenant of a service, and a gateway for each of its principals."""
 
     services: Services

@@ -20,7 +20,7 @@ from factbook.usecases.log.sealing import Vault
 from factbook.verify.chain import Chain
 from factbook.verify.findings import Tampered, Unsupported
 from factbook.verify.lines import read_entry
-from factbook_local.log_export import entry_line
+from factbook_cli.export import entry_line
 
 TENANT = "acme"
 ADMIN = principal(TENANT, "admin", admin=True)

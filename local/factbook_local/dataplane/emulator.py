@@ -178,9 +178,7 @@ class DataPlane:
             if behind:
                 self.journal.trimmed[arn] = behind
                 self._trim(arn, behind)
-        after = self._positions.get(consumer) if asked["after"] is None else asked["after"]
-        if after is None:
-            after = _newest(self._records(arn)) if asked["latest"] else ""
+        after = self._positions.get(consumer, "") if asked["after"] is None else asked["after"]
         if not self._after(arn, after, 1):
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(asked["seconds"]), self._more:

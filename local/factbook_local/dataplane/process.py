@@ -4,10 +4,11 @@ import json
 import os
 import subprocess
 import sys
-import urllib.error
-import urllib.request
 from pathlib import Path
 from typing import Any
+
+import urllib3
+from urllib3.exceptions import HTTPError
 
 from factbook_local.sockets import listen
 
@@ -60,7 +61,7 @@ class DataPlaneProcess:
         try:
             control(self.url, "saves", seconds=seconds)
             _first_request(self.url)
-        except (urllib.error.URLError, OSError) as error:
+        except HTTPError as error:
             raise DataPlaneEnded(self._process.poll()) from error
 
     def stop(self, seconds: float = 15.0) -> int:
@@ -83,13 +84,10 @@ class DataPlaneEnded(Exception):
 
 def control(url: str, path: str, body: Any = None, *, seconds: float = 30.0) -> Any:
     """One call of the runner's own interface on the data plane."""
-    request = urllib.request.Request(  # noqa: S310 - loopback
-        f"{url}/_factbook/{path}",
-        method="GET" if body is None else "PUT",
-        data=None if body is None else json.dumps(body).encode(),
-    )
-    with urllib.request.urlopen(request, timeout=seconds) as answer:  # noqa: S310 - loopback
-        return json.load(answer)
+    method = "GET" if body is None else "PUT"
+    return urllib3.request(
+        method, f"{url}/_factbook/{path}", json=body, timeout=seconds, retries=False
+    ).json()
 
 
 def _first_request(url: str) -> None:
@@ -98,8 +96,7 @@ def _first_request(url: str) -> None:
         "X-Amz-Target": "DynamoDB_20120810.ListTables",
         "Authorization": f"AWS4-HMAC-SHA256 Credential={CREDENTIALS[0]}/20260101/{REGION}/dynamodb/aws4_request",
     }
-    request = urllib.request.Request(url, b"{}", headers)  # noqa: S310 - loopback
-    urllib.request.urlopen(request, timeout=60).close()  # noqa: S310 - loopback
+    urllib3.request("POST", url, body=b"{}", headers=headers, timeout=60, retries=False)
 
 
 def _environment() -> dict[str, str]:

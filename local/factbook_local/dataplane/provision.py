@@ -9,16 +9,8 @@ from factbook_local.clients import Clients
 from factbook_local.dataplane.process import ACCOUNT, REGION
 from factbook_local.stack import Stack
 
-_TABLE_FIELDS = ("KeySchema", "AttributeDefinitions", "GlobalSecondaryIndexes", "LocalSecondaryIndexes")
-_QUEUE_FIELDS = (
-    "VisibilityTimeout",
-    "MessageRetentionPeriod",
-    "DelaySeconds",
-    "ReceiveMessageWaitTimeSeconds",
-    "MaximumMessageSize",
-    "FifoQueue",
-    "ContentBasedDeduplication",
-)
+_TABLE_FIELDS = ("KeySchema", "AttributeDefinitions", "GlobalSecondaryIndexes")
+_QUEUE_FIELDS = ("VisibilityTimeout", "MessageRetentionPeriod")
 
 
 def function_arn(name: str) -> str:
@@ -34,9 +26,6 @@ def provision(stack: Stack, clients: Clients, api_url: str) -> None:
         physical[logical] = {"Ref": "local", "ApiEndpoint": api_url}
     for logical, (name, properties) in stack.named("AWS::KMS::Key").items():
         physical[logical] = _key(clients.kms, name, stack.template.resolve(_without(properties, "KeyPolicy")))
-    for properties in stack.template.of_type("AWS::KMS::Alias").values():
-        resolved = stack.template.resolve(properties)
-        _alias(clients.kms, resolved["AliasName"], resolved["TargetKeyId"])
     for logical, (name, properties) in stack.named("AWS::DynamoDB::Table").items():
         fields = {
             field: properties[field]
@@ -48,16 +37,14 @@ def provision(stack: Stack, clients: Clients, api_url: str) -> None:
         physical[logical] = _bucket(
             clients.s3,
             name,
-            stack.template.resolve(
-                _without(properties, "LifecycleConfiguration", "ReplicationConfiguration")
-            ),
+            stack.template.resolve(_without(properties, "LifecycleConfiguration")),
         )
     queues = stack.named("AWS::SQS::Queue")
     for logical, (name, properties) in queues.items():
         physical[logical] = _queue(
             clients.sqs,
             name,
-            stack.template.resolve(_without(properties, "RedrivePolicy", "RedriveAllowPolicy")),
+            stack.template.resolve(_without(properties, "RedrivePolicy")),
         )
     for logical, (_, properties) in queues.items():
         if redrive := stack.template.resolve(properties.get("RedrivePolicy")):
@@ -91,13 +78,6 @@ def _key(kms: Any, name: str, properties: dict[str, Any]) -> dict[str, str]:
         )["KeyMetadata"]
         kms.create_alias(AliasName=alias, TargetKeyId=found["KeyId"])
     return {"Ref": found["KeyId"], "KeyId": found["KeyId"], "Arn": found["Arn"]}
-
-
-def _alias(kms: Any, name: str, key: str) -> None:
-    try:
-        kms.describe_key(KeyId=name)
-    except ClientError:
-        kms.create_alias(AliasName=name, TargetKeyId=key)
 
 
 def _table(dynamodb: Any, name: str, fields: dict[str, Any]) -> dict[str, str]:
@@ -135,7 +115,6 @@ def _brought_up_to_date(
 
 
 def _bucket(s3: Any, name: str, properties: dict[str, Any]) -> dict[str, str]:
-    attributes = {"Ref": name, "Arn": f"arn:aws:s3:::{name}", "DomainName": f"{name}.s3.amazonaws.com"}
     locked = properties.get("ObjectLockEnabled") in (True, "true")
     try:
         s3.head_bucket(Bucket=name)
@@ -152,15 +131,15 @@ def _bucket(s3: Any, name: str, properties: dict[str, Any]) -> dict[str, str]:
             Bucket=name,
             ObjectLockConfiguration={"ObjectLockEnabled": "Enabled", "Rule": {"DefaultRetention": retention}},
         )
-    return attributes
+    return {"Ref": name, "Arn": f"arn:aws:s3:::{name}"}
 
 
 def _queue(sqs: Any, name: str, properties: dict[str, Any]) -> dict[str, str]:
     attributes = {field: str(properties[field]).lower() for field in _QUEUE_FIELDS if field in properties}
     try:
         url = sqs.get_queue_url(QueueName=name)["QueueUrl"]
-        if changed := {field: value for field, value in attributes.items() if field != "FifoQueue"}:
-            sqs.set_queue_attributes(QueueUrl=url, Attributes=changed)
+        if attributes:
+            sqs.set_queue_attributes(QueueUrl=url, Attributes=attributes)
     except sqs.exceptions.QueueDoesNotExist:
         url = sqs.create_queue(QueueName=name, Attributes=attributes)["QueueUrl"]
-    return {"Ref": url, "QueueUrl": url, "QueueName": name, "Arn": f"arn:aws:sqs:{REGION}:{ACCOUNT}:{name}"}
+    return {"Ref": url, "Arn": f"arn:aws:sqs:{REGION}:{ACCOUNT}:{name}"}

@@ -2,6 +2,7 @@
 
 import asyncio
 import functools
+import json
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
@@ -12,13 +13,14 @@ from factbook_local.dataplane.process import ACCOUNT, REGION
 from factbook_local.invoke import invoke_later
 from factbook_local.pumps.local_stream import LocalStream
 from factbook_local.pumps.queues import QueuePump, forever
-from factbook_local.pumps.schedules import next_run, scheduled_event, tick
+from factbook_local.pumps.schedules import scheduled_event, tick
 from factbook_local.pumps.streams import StreamPump
 from factbook_local.stack import Schedule, Stack, StreamSource
-from factbook_local.template import TemplateError
 from factbook_local.workers import Pool
 
 _RESTART_SECONDS = 1.0
+POLLERS = 2
+"""Of each queue: as many as the least concurrency that Lambda can be bound to."""
 
 
 class Hub:
@@ -28,9 +30,7 @@ class Hub:
         self, stack: Stack, clients: Clients, pools: dict[str, Pool], report: Callable[[str, str], None]
     ) -> None:
         self._stack, self._clients, self._pools, self._report = stack, clients, pools, report
-        self._threads = ThreadPoolExecutor(
-            4 + len(stack.streams) + sum(source.concurrency for source in stack.queues)
-        )
+        self._threads = ThreadPoolExecutor(4 + len(stack.streams) + POLLERS * len(stack.queues))
         self._tasks: list[asyncio.Task[None]] = []
 
     async def _in_thread(self, call: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
@@ -39,11 +39,9 @@ class Hub:
         )
 
     async def start(self) -> None:
-        """Raises TemplateError for a schedule that is no schedule."""
         for schedule in self._stack.schedules:
-            _check(schedule)
             if self._can_run(schedule.function):
-                self._run(tick(schedule, functools.partial(self._fire, schedule)))
+                self._run(tick(schedule.every, functools.partial(self._fire, schedule)))
         for source in self._stack.streams:
             if self._can_run(source.function):
                 self._run(self._pump_stream(source))
@@ -60,7 +58,7 @@ class Hub:
                 self._pools[queue.function],
                 in_thread=self._in_thread,
             )
-            for _ in range(queue.concurrency):
+            for _ in range(POLLERS):
                 self._run(forever(pump, functools.partial(self._report, queue.name)))
 
     def _can_run(self, function: str) -> bool:
@@ -95,8 +93,6 @@ class Hub:
                 await asyncio.sleep(_RESTART_SECONDS)
 
     async def _discard(self, destination: str | None, description: dict[str, Any]) -> None:
-        import json
-
         if destination is None:
             self._report("streams", f"records given up: {description['requestContext']['condition']}")
             return
@@ -114,12 +110,3 @@ class Hub:
         outcome = await invoke_later(self._pools[schedule.function], event)
         if outcome.error is not None:
             self._report(schedule.name, f"given up: {outcome.error['errorMessage']}")
-
-
-def _check(schedule: Schedule) -> None:
-    from datetime import UTC
-
-    try:
-        next_run(schedule, datetime.now(UTC), datetime.now(UTC))
-    except (ValueError, KeyError) as error:
-        raise TemplateError(f"{schedule.name}: {error}") from error

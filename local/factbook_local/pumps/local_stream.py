@@ -1,10 +1,10 @@
 """A stream of the data plane, read by one waiting request at a time: an idle consumer costs nothing."""
 
-import http.client
 import json
 from collections.abc import Awaitable, Callable
 from typing import Any
-from urllib.parse import urlsplit
+
+import urllib3
 
 from factbook_local.pumps.streams import Record
 from factbook_local.stack import StreamSource
@@ -23,8 +23,7 @@ class LocalStream:
         consumers: list[str],
         in_thread: Callable[..., Awaitable[Any]],
     ) -> None:
-        where = urlsplit(url)
-        self._connection = http.client.HTTPConnection(str(where.hostname), where.port, timeout=60)
+        self._pool = urllib3.connection_from_url(url, timeout=60, retries=False)
         self.arn, self._source, self._consumers, self._in_thread = arn, source, consumers, in_thread
         self._after: str | None = None
 
@@ -40,12 +39,10 @@ class LocalStream:
             "arn": self.arn,
             "done": done,
             "after": self._after,
-            "latest": self._source.starting == "LATEST",
             "limit": _LIMIT,
             "seconds": seconds,
         }
-        self._connection.request("PUT", "/_factbook/next", json.dumps(asked))
-        return json.load(self._connection.getresponse())
+        return self._pool.request("PUT", "/_factbook/next", json=asked).json()
 
 
 def lambda_record(record: Record) -> Record:

@@ -6,13 +6,11 @@ moves to the dead-letter queue by the queue's own redrive policy.
 
 import asyncio
 import json
-import time
 from collections.abc import Callable
 from typing import Any
 
 from factbook_local.limits import LIMITS
 from factbook_local.pumps.failures import failed_items
-from factbook_local.pumps.filters import passes
 from factbook_local.stack import QueueSource
 from factbook_local.workers import Pool
 
@@ -36,10 +34,9 @@ class QueuePump:
         pool: Pool,
         *,
         in_thread: Callable[..., Any],
-        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._source, self._client, self._url, self._arn, self._region = source, client, url, arn, region
-        self._pool, self._in_thread, self._clock = pool, in_thread, clock
+        self._pool, self._in_thread = pool, in_thread
 
     async def run(self) -> None:
         """Poll until cancelled."""
@@ -49,13 +46,11 @@ class QueuePump:
                 await self.handle(event)
 
     async def _receive(self) -> list[Message]:
-        """A batch: what there is at once, or what the batching window brings up to the batch size."""
+        """What there is at once, up to the batch size; waits for the first message."""
         messages = await self._poll(_WAIT_SECONDS, self._source.batch_size)
-        until = self._clock() + self._source.window
         while messages and (room := self._source.batch_size - len(messages)) > 0:
-            left = max(0.0, until - self._clock())
-            more = await self._poll(min(_WAIT_SECONDS, int(left)), room)
-            if not more and left < 1:
+            more = await self._poll(0, room)
+            if not more:
                 break
             messages += more
         return messages
@@ -72,17 +67,13 @@ class QueuePump:
         return list(answer.get("Messages", []))
 
     async def handle(self, messages: list[Message]) -> None:
-        """Bring messages to the function and delete those that it took, or that no filter passes."""
+        """Bring messages to the function and delete those that it took."""
         records = [self._record(message) for message in messages]
-        wanted = [record for record in records if passes(_parsed(record), self._source.filters)]
-        failed: set[str] | None = set()
-        if wanted:
-            outcome = await self._pool.invoke(json.dumps({"Records": wanted}).encode(), wait=3600.0)
-            failed = failed_items(
-                outcome, [record["messageId"] for record in wanted], partial=self._source.partial
-            )
-        kept = {record["messageId"] for record in wanted} if failed is None else failed
-        await self._delete([record for record in records if record["messageId"] not in kept])
+        outcome = await self._pool.invoke(json.dumps({"Records": records}).encode(), wait=3600.0)
+        identifiers = [record["messageId"] for record in records]
+        failed = failed_items(outcome, identifiers, partial=self._source.partial)
+        if failed is not None:
+            await self._delete([record for record in records if record["messageId"] not in failed])
 
     async def _delete(self, records: list[Message]) -> None:
         for start in range(0, len(records), _MOST_AT_ONCE):
@@ -127,14 +118,6 @@ def _events(messages: list[Message]) -> list[list[Message]]:
         events[-1].append(message)
         room -= size
     return events
-
-
-def _parsed(record: Message) -> Message:
-    """What a filter sees: the body as JSON where it is JSON."""
-    try:
-        return {**record, "body": json.loads(record["body"])}
-    except ValueError:
-        return record
 
 
 async def forever(pump: QueuePump, report: Callable[[str], None]) -> None:

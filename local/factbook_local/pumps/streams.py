@@ -1,7 +1,7 @@
 """The stream pump: an event source mapping of a DynamoDB stream.
 
 Invariants: records reach the function in order and at least once; a record is behind the pump's position only when
-the function took it, a filter dropped it, or its description went to the on-failure destination. The position is
+the function took it, or its description went to the on-failure destination. The position is
 kept with the data, so that a restart goes on where the last saved one was.
 """
 
@@ -16,7 +16,6 @@ from typing import Any, Protocol
 
 from factbook_local.limits import LIMITS
 from factbook_local.pumps.failures import failed_items
-from factbook_local.pumps.filters import passes
 from factbook_local.stack import StreamSource
 from factbook_local.workers import Outcome, Pool
 
@@ -77,22 +76,14 @@ class StreamPump:
     async def run(self) -> None:
         """Pump until cancelled."""
         while True:
-            if not (records := await self._next()):
-                continue
-            passed = tuple(record for record in records if passes(record, self._source.filters))
-            if passed:
-                await self.handle(passed)
-            self._done = _sequence(records[-1])
+            if records := await self._next():
+                await self.handle(tuple(records))
+                self._done = _sequence(records[-1])
 
     async def _next(self) -> list[Record]:
-        """The next records, up to the batch size, waiting for the batching window once there is one."""
+        """The next records, up to the batch size; none when none came for a while."""
         if not self._ahead:
             self._ahead.extend(await self._stream.records(self._done, _WAIT_SECONDS))
-        until = self._clock() + self._source.window
-        while self._ahead and len(self._ahead) < self._source.batch_size:
-            if (left := until - self._clock()) <= 0:
-                break
-            self._ahead.extend(await self._stream.records(self._done, left))
         return [self._ahead.popleft() for _ in range(self._fitting())]
 
     def _fitting(self) -> int:
@@ -109,18 +100,7 @@ class StreamPump:
         """Bring records to the function, by the rules of retries, bisecting and partial failures, in order."""
         left = deque([_Batch(records)])
         while left:
-            batch = left.popleft()
-            if (batch := await self._without_aged(batch)).records:
-                left.extendleft(reversed(await self._try(batch)))
-
-    async def _without_aged(self, batch: _Batch) -> _Batch:
-        if self._source.max_age < 0:
-            return batch
-        oldest = self._clock() - self._source.max_age
-        aged = tuple(record for record in batch.records if _arrival(record) < oldest)
-        if aged:
-            await self._give_up(replace(batch, records=aged), "RecordAgeExceeded")
-        return replace(batch, records=tuple(record for record in batch.records if _arrival(record) >= oldest))
+            left.extendleft(reversed(await self._try(left.popleft())))
 
     async def _try(self, batch: _Batch) -> list[_Batch]:
         """One invocation. Answers what is to be tried next, in order."""
@@ -140,7 +120,7 @@ class StreamPump:
         first = min(map(numbers.index, failed)) if failed else 0
         rest = _Batch(batch.records[first:], failures)
         if 0 <= self._source.retries < failures:
-            await self._give_up(rest, "RetryAttemptsExhausted", outcome)
+            await self._give_up(rest, outcome)
             return []
         await self._pause(failures)
         return [rest]
@@ -155,14 +135,19 @@ class StreamPump:
             if outcome.error is None or outcome.error["errorType"] != "TooManyRequestsException":
                 return outcome
 
-    async def _give_up(self, batch: _Batch, condition: str, outcome: Outcome | None = None) -> None:
+    async def _give_up(self, batch: _Batch, outcome: Outcome) -> None:
         first, last = batch.records[0], batch.records[-1]
         description: dict[str, Any] = {
             "requestContext": {
-                "requestId": outcome.request_id if outcome else "",
+                "requestId": outcome.request_id,
                 "functionArn": self._pool.arn,
-                "condition": condition,
+                "condition": "RetryAttemptsExhausted",
                 "approximateInvokeCount": batch.tries,
+            },
+            "responseContext": {
+                "statusCode": 200,
+                "executedVersion": "$LATEST",
+                **({"functionError": "Unhandled"} if outcome.error else {}),
             },
             "version": "1.0",
             "timestamp": _instant(self._clock()),
@@ -176,12 +161,6 @@ class StreamPump:
                 "streamArn": self._stream.arn,
             },
         }
-        if outcome is not None:
-            description["responseContext"] = {
-                "statusCode": 200,
-                "executedVersion": "$LATEST",
-                **({"functionError": "Unhandled"} if outcome.error else {}),
-            }
         await self._discard(description)
 
 

@@ -233,7 +233,7 @@ def test_a_kill_at_any_moment_loses_nothing_acknowledged_two_seconds_before(tmp_
 def test_the_command_says_what_it_can_do() -> None:
     def factbook(*arguments: str) -> "subprocess.CompletedProcess[str]":
         return subprocess.run(
-            [sys.executable, "-m", "factbook_local.cli", *arguments],
+            [sys.executable, "-m", "factbook_cli", *arguments],
             capture_output=True,
             text=True,
             check=False,

@@ -65,12 +65,6 @@ def test_changes_reach_the_function_in_order_and_once_with_both_images(cloud: Cl
     assert not any("userIdentity" in record for record in records)
 
 
-def test_a_filter_keeps_records_from_the_function(cloud: Cloud, mark: str) -> None:
-    put(cloud, f"ignored-{mark}", f"seen-{mark}")
-    eventually(lambda: cloud.records(f"seen-{mark}"))
-    assert cloud.records(f"ignored-{mark}") == []
-
-
 def test_a_batch_holds_no_more_than_the_batch_size(cloud: Cloud, mark: str) -> None:
     put(cloud, *(f"{mark}-{number:03}" for number in range(45)))
     eventually(lambda: sum(map(len, cloud.records(mark))) >= 45)

@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 from factbook_local import environment, gateway, local
+from factbook_local.stack import EVENT_SOURCES
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "local.md").read_text()
@@ -32,3 +33,9 @@ def test_every_status_of_the_gateways_own_is_documented() -> None:
     statuses = set(re.findall(r"\b[45]\d\d\b", " ".join(calls)))
     assert statuses >= {"400", "404", "413", "431", "500", "503"}
     assert {status for status in statuses if f"| {status} |" not in PAGE} == set()
+
+
+def test_every_property_of_an_event_source_that_is_followed_is_documented() -> None:
+    rows = dict(re.findall(r"^\| `(\w+)` \| (.*) \| .* \|$", PAGE, re.MULTILINE))
+    for kind, properties in EVENT_SOURCES.items():
+        assert {name for name in properties if f"`{name}`" not in rows[kind]} == set()

@@ -90,17 +90,6 @@ def source(**rules: Any) -> StreamSource:
     return StreamSource(function="F", table="T", name="FItems", **rules)
 
 
-def test_a_record_past_its_age_is_given_up_without_being_tried() -> None:
-    function = Function(lambda numbers: [])
-    bench = Bench(function, source(max_age=60.0), now=1_000.0)
-    bench.handle(record(1, at=939.0), record(2, at=940.0))
-    assert function.batches == [[2]]
-    assert [each["requestContext"]["condition"] for each in bench.discarded] == ["RecordAgeExceeded"]
-    assert bench.discarded[0]["requestContext"]["approximateInvokeCount"] == 0
-    assert bench.discarded[0]["DDBStreamBatchInfo"]["batchSize"] == 1
-    assert "responseContext" not in bench.discarded[0]
-
-
 def test_retries_are_counted_and_what_they_exhaust_is_described() -> None:
     function = Function(lambda numbers: None)
     bench = Bench(function, source(retries=2))
@@ -160,27 +149,12 @@ def test_an_identifier_of_another_batch_fails_the_whole_batch() -> None:
     assert function.batches == [[1, 2], [1, 2]]
 
 
-def test_what_a_filter_drops_is_dealt_with() -> None:
+def test_what_is_there_makes_a_batch_at_once() -> None:
     function = Function(lambda numbers: [])
-    rules = ({"dynamodb": {"SequenceNumber": [f"{2:021}"]}},)
-    stream = Stream([record(1), record(2), record(3)])
-    Bench(function, source(filters=rules, batch_size=10), stream).run()
-    assert function.batches == [[2]]
-    assert stream.done == [3]
-
-
-def test_a_window_gathers_records_into_one_batch() -> None:
-    function = Function(lambda numbers: [])
-    stream = Stream([record(1)], [record(2)], [record(3), record(4)])
-    Bench(function, source(window=5.0, batch_size=3), stream).run()
-    assert function.batches == [[1, 2, 3]]  # the fourth waits for its own window
-    assert stream.done == [3]
-
-
-def test_without_a_window_what_is_there_makes_a_batch_at_once() -> None:
-    function = Function(lambda numbers: [])
-    Bench(function, source(batch_size=3), Stream([record(1)], [], list(map(record, range(2, 9))))).run()
+    stream = Stream([record(1)], [], list(map(record, range(2, 9))))
+    Bench(function, source(batch_size=3), stream).run()
     assert function.batches == [[1], [2, 3, 4], [5, 6, 7], [8]]
+    assert stream.done == [1, 1, 8]
 
 
 @given(

@@ -1,5 +1,6 @@
 """A SAM template is read as CloudFormation reads it, as far as local mode needs."""
 
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +26,7 @@ def resolved(folder: Path, value: str, **parameters: str) -> Any:
         folder,
         f"""
 Parameters: {{Name: {{Type: String, Default: n}}, Flag: {{Type: String, Default: "true"}}}}
-Conditions: {{Shown: !Equals [!Ref Flag, "true"], Hidden: !Not [{{Condition: Shown}}], Both: !And [{{Condition: Shown}}, {{Condition: Hidden}}]}}
-Mappings: {{Sizes: {{r: {{small: 5}}}}}}
+Conditions: {{Shown: !Equals [!Ref Flag, "true"], Hidden: !Not [!Equals [!Ref Flag, "true"]], Both: !And [!Equals [!Ref Flag, "true"], !Equals [a, b]], Either: !Or [!Equals [!Ref Flag, "true"], !Equals [a, b]]}}
 Resources:
   Table: {{Type: AWS::DynamoDB::Table, Properties: {{Value: {value}}}}}
   Role: {{Type: AWS::IAM::Role}}
@@ -45,16 +45,13 @@ Resources:
         ("!Ref Table", "t"),
         ("!GetAtt Table.Arn", "arn:t"),
         ("{'Fn::GetAtt': [Table, Arn]}", "arn:t"),
-        ("!Sub 'a ${Name} ${Table.Arn} ${!Name} ${AWS::AccountId}'", "a n arn:t ${Name} 1"),
-        ("!Sub ['${x}-${Name}', {x: !Ref Table}]", "t-n"),
-        ("!Join ['/', [a, !Ref Name]]", "a/n"),
-        ("!Select [1, !Split [',', 'a,b']]", "b"),
-        ("!FindInMap [Sizes, !Ref AWS::Region, small]", 5),
+        ("!Sub 'a ${Name} ${Table.Arn} ${AWS::AccountId}'", "a n arn:t 1"),
         ("!If [Shown, yes-on, no-off]", "yes-on"),
+        ("!If [Hidden, 1, {a: !Ref Name}]", {"a": "n"}),
         ("!If [Both, 1, {a: !Ref Name}]", {"a": "n"}),
+        ("!If [Either, yes-on, no-off]", "yes-on"),
         ("[1, !Ref AWS::NoValue, 2]", [1, 2]),
         ("{a: !Ref AWS::NoValue, b: 1}", {"b": 1}),
-        ("!Base64 abc", "YWJj"),
         ("!Ref Role", "factbook-Role"),
     ],
 )
@@ -67,7 +64,17 @@ def test_a_given_parameter_wins_over_its_default(tmp_path: Path) -> None:
     assert resolved(tmp_path, "!Ref Name", Name="given", Unknown="ignored") == "given"
 
 
-@pytest.mark.parametrize("value", ["!Ref Nobody", "!Transform x", "!GetAtt Nobody.Arn", "!ImportValue x"])
+@pytest.mark.parametrize(
+    "value",
+    [
+        "!Ref Nobody",
+        "!Transform x",
+        "!GetAtt Nobody.Arn",
+        "!ImportValue x",
+        "!Join ['/', [a, b]]",
+        "!Sub 'a ${!Name}'",
+    ],
+)
 def test_what_cannot_be_resolved_is_said(tmp_path: Path, value: str) -> None:
     with pytest.raises(TemplateError):
         resolved(tmp_path, value)
@@ -118,7 +125,7 @@ Resources:
   F:
     {FUNCTION}, Events: {events}}}
   T: {{Type: AWS::DynamoDB::Table}}
-  Q: {{Type: AWS::SQS::Queue, Properties: {{FifoQueue: true}}}}
+  Q: {{Type: AWS::SQS::Queue}}
 {more}""",
         )
     )
@@ -135,40 +142,65 @@ def test_routes_are_the_http_events(tmp_path: Path) -> None:
 def test_a_stream_source_takes_over_its_properties(tmp_path: Path) -> None:
     read = stack(
         tmp_path,
-        """{S: {Type: DynamoDB, Properties: {Stream: !GetAtt T.StreamArn, BatchSize: 7, StartingPosition: LATEST,
-      MaximumBatchingWindowInSeconds: 2, MaximumRetryAttempts: 3, MaximumRecordAgeInSeconds: 60, BisectBatchOnFunctionError: true,
-      FunctionResponseTypes: [ReportBatchItemFailures], FilterCriteria: {Filters: [{Pattern: '{"eventName": ["REMOVE"]}'}]},
+        """{S: {Type: DynamoDB, Properties: {Stream: !GetAtt T.StreamArn, BatchSize: 7, StartingPosition: TRIM_HORIZON,
+      MaximumRetryAttempts: 3, BisectBatchOnFunctionError: true, FunctionResponseTypes: [ReportBatchItemFailures],
       DestinationConfig: {OnFailure: {Destination: !GetAtt Q.Arn}}}}}""",
     )
     (source,) = read.streams
     assert (source.function, source.table, source.name) == ("F", "T", "FS")
-    assert (source.batch_size, source.window, source.retries, source.max_age, source.starting) == (
-        7,
-        2.0,
-        3,
-        60.0,
-        "LATEST",
-    )
-    assert (source.partial, source.bisect) == (True, True)
-    assert source.filters == ({"eventName": ["REMOVE"]},)
+    assert (source.batch_size, source.retries, source.partial, source.bisect) == (7, 3, True, True)
     assert source.on_failure == {"Fn::GetAtt": ["Q", "Arn"]}
 
 
-def test_a_mapping_of_its_own_is_an_event_source_too(tmp_path: Path) -> None:
+def test_a_queue_source_takes_over_its_properties(tmp_path: Path) -> None:
     read = stack(
         tmp_path,
-        "{}",
-        """
-  M1: {Type: AWS::Lambda::EventSourceMapping, Properties: {FunctionName: !Ref F, EventSourceArn: !GetAtt Q.Arn, BatchSize: 3}}
-  M2: {Type: AWS::Lambda::EventSourceMapping, Properties: {FunctionName: !GetAtt F.Arn, EventSourceArn: !GetAtt T.StreamArn}}
-  S: {Type: AWS::Scheduler::Schedule, Properties: {ScheduleExpression: rate(1 day), Target: {Arn: !GetAtt F.Arn, Input: '{"a": 1}'}}}
-""",
+        "{J: {Type: SQS, Properties: {Queue: !GetAtt Q.Arn, BatchSize: 3, ScalingConfig: {MaximumConcurrency: 2}}}}",
     )
-    assert [(source.queue, source.batch_size) for source in read.queues] == [("Q", 3)]
-    assert [(source.table, source.name) for source in read.streams] == [("T", "M2")]
-    assert [(schedule.expression, schedule.payload) for schedule in read.schedules] == [
-        ("rate(1 day)", '{"a": 1}')
+    assert [(source.queue, source.name, source.batch_size, source.partial) for source in read.queues] == [
+        ("Q", "FJ", 3, False)
     ]
+
+
+@pytest.mark.parametrize(
+    ("expression", "every"),
+    [
+        ("rate(1 minute)", timedelta(minutes=1)),
+        ("rate(5 minutes)", timedelta(minutes=5)),
+        ("rate(1 hour)", timedelta(hours=1)),
+        ("rate(2 days)", timedelta(days=2)),
+    ],
+)
+def test_a_schedule_runs_at_its_rate(tmp_path: Path, expression: str, every: timedelta) -> None:
+    read = stack(tmp_path, f"{{S: {{Type: ScheduleV2, Properties: {{ScheduleExpression: {expression}}}}}}}")
+    assert [(schedule.name, schedule.every) for schedule in read.schedules] == [("FS", every)]
+
+
+@pytest.mark.parametrize(
+    ("event", "told"),
+    [
+        ("{Type: ScheduleV2, Properties: {ScheduleExpression: cron(0 10 * * ? *)}}", "cron"),
+        ("{Type: ScheduleV2, Properties: {ScheduleExpression: rate(minutes)}}", "rate"),
+        ("{Type: ScheduleV2, Properties: {ScheduleExpression: rate(1 day), Input: x}}", "Input"),
+        (
+            "{Type: DynamoDB, Properties: {Stream: !GetAtt T.StreamArn, StartingPosition: LATEST}}",
+            "TRIM_HORIZON",
+        ),
+        (
+            "{Type: DynamoDB, Properties: {Stream: !GetAtt T.StreamArn, StartingPosition: TRIM_HORIZON, FilterCriteria: {}}}",
+            "FilterCriteria",
+        ),
+        (
+            "{Type: SQS, Properties: {Queue: !GetAtt Q.Arn, MaximumBatchingWindowInSeconds: 1}}",
+            "MaximumBatching",
+        ),
+        ("{Type: HttpApi, Properties: {Method: ANY, Path: '/files/{path+}'}}", "greedy"),
+        ("{Type: Kinesis, Properties: {}}", "Kinesis"),
+    ],
+)
+def test_what_local_mode_would_not_follow_is_said(tmp_path: Path, event: str, told: str) -> None:
+    with pytest.raises(TemplateError, match=told):
+        stack(tmp_path, f"{{E: {event}}}")
 
 
 def test_names_are_the_templates_or_made_of_the_logical_id(tmp_path: Path) -> None:
@@ -178,12 +210,7 @@ def test_names_are_the_templates_or_made_of_the_logical_id(tmp_path: Path) -> No
         "  B: {Type: AWS::S3::Bucket}\n  N: {Type: AWS::SQS::Queue, Properties: {QueueName: !Sub 'x-${AWS::Region}'}}",
     )
     names = {logical: name for logical, (name, _) in read.named("AWS::S3::Bucket", "AWS::SQS::Queue").items()}
-    assert names == {"B": "factbook-b", "N": "x-r", "Q": "factbook-Q.fifo"}
-
-
-def test_an_event_source_that_local_mode_does_not_have_is_said(tmp_path: Path) -> None:
-    with pytest.raises(TemplateError, match="Kinesis"):
-        stack(tmp_path, "{K: {Type: Kinesis, Properties: {}}}")
+    assert names == {"B": "factbook-b", "N": "x-r", "Q": "factbook-Q"}
 
 
 def test_the_products_own_template_is_read_whole() -> None:
@@ -214,8 +241,7 @@ Resources: {Table: {Type: AWS::DynamoDB::Table}}
     ("kind", "said", "allowed"),
     [
         ("DynamoDB", "BatchSize: 10001", "BatchSize: 10000"),
-        ("DynamoDB", "MaximumBatchingWindowInSeconds: 301", "MaximumBatchingWindowInSeconds: 300"),
-        ("SQS", "BatchSize: 11", "BatchSize: 11, MaximumBatchingWindowInSeconds: 1"),
+        ("SQS", "BatchSize: 11", "BatchSize: 10"),
         ("SQS", "BatchSize: 0", "BatchSize: 1"),
     ],
 )
@@ -223,7 +249,11 @@ def test_an_event_source_that_lambda_refuses_is_refused(
     tmp_path: Path, kind: str, said: str, allowed: str
 ) -> None:
     def read(properties: str) -> Stack:
-        source = "Stream: !GetAtt Source.StreamArn" if kind == "DynamoDB" else "Queue: !GetAtt Source.Arn"
+        source = (
+            "Stream: !GetAtt Source.StreamArn, StartingPosition: TRIM_HORIZON"
+            if kind == "DynamoDB"
+            else "Queue: !GetAtt Source.Arn"
+        )
         text = f"""
 Resources:
   Source: {{Type: {"AWS::DynamoDB::Table" if kind == "DynamoDB" else "AWS::SQS::Queue"}}}

@@ -6,13 +6,12 @@ exit codes of both: 0 holds, 1 tampered, 2 incomplete, 3 unsupported
 
 import argparse
 import json
-import os
 import sys
 import time
 from pathlib import Path
 from typing import Any
 
-from .log_client import Api, ApiError
+from factbook_cli.api import Api, ApiError, add_service_options, connect
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -39,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     export.add_argument("--as-is", action="store_true", help="make no checkpoint first")
     export.add_argument("--quiet", action="store_true", help="no progress on stderr")
     export.add_argument("--json", action="store_true", help="what was written, as JSON on stdout")
-    _add_service(export)
+    add_service_options(export)
     verify = commands.add_parser("verify", help="judge the export of one run")
     command.add_arguments(verify, "--checkpoint")
     audit = commands.add_parser("audit", help="judge the export of a whole log")
@@ -56,7 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     checkpoint.add_argument(
         "--json", action="store_true", help="size, note and verifier key as JSON on stdout"
     )
-    _add_service(checkpoint)
+    add_service_options(checkpoint)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -66,32 +65,13 @@ def run(arguments: argparse.Namespace) -> int:
         return command.judge_file(judges.verify_run, arguments)
     if arguments.command == "audit":
         return command.judge_file(judges.audit, arguments)
-    try:
-        return _export(arguments) if arguments.command == "export" else _checkpoint(arguments)
-    except (ApiError, OSError) as error:
-        print(f"factbook log {arguments.command}: {error}", file=sys.stderr)
-        return 1
-
-
-def _add_service(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--url", default=os.environ.get("FACTBOOK_URL"), help="the service (FACTBOOK_URL)")
-    parser.add_argument(
-        "--token", default=os.environ.get("FACTBOOK_TOKEN"), help="an API token (FACTBOOK_TOKEN)"
-    )
-
-
-def _api(arguments: argparse.Namespace) -> Api:
-    if not arguments.url or not arguments.token:
-        raise ApiError(
-            0, "usage", "Say where the service is: --url and --token, or FACTBOOK_URL and FACTBOOK_TOKEN."
-        )
-    return Api(arguments.url, arguments.token)
+    return _export(arguments) if arguments.command == "export" else _checkpoint(arguments)
 
 
 def _export(arguments: argparse.Namespace) -> int:
-    from .log_export import Export
+    from factbook_cli.export import Export
 
-    api = _api(arguments)
+    api = connect(arguments)
     pinned = [path.read_text("utf-8") for path in arguments.checkpoint]
     if not arguments.as_is:
         _make_checkpoint(api, [arguments.run] if arguments.run else [])
@@ -118,7 +98,7 @@ def _make_checkpoint(api: Api, runs: list[str]) -> None:
 
 
 def _checkpoint(arguments: argparse.Namespace) -> int:
-    api = _api(arguments)
+    api = connect(arguments)
     path = ("v1", "memory", "checkpoints")
     made: Any = api.get(*path, "latest") if arguments.latest else api.post({}, *path)
     if arguments.out is not None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import IO, Any
 
-from .log_client import Api, ApiError
+from factbook_cli.api import Api, ApiError
 
 EXPORT_FORMAT = "factbook-log-export-1"
 OLDER_NOTES = 100

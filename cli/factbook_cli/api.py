@@ -1,0 +1,110 @@
+"""The service's API over HTTP, as the commands use it: one token, patient with a busy service."""
+
+import argparse
+import json
+import os
+from typing import Any
+from urllib.parse import quote, urlencode
+
+import urllib3
+from urllib3.exceptions import HTTPError, LocationParseError, MaxRetryError
+
+from factbook_cli.errors import CommandError
+
+TIMEOUT = urllib3.Timeout(connect=10, read=60)
+BUSY = {429, 503}
+READING = urllib3.Retry(
+    total=5,
+    redirect=False,
+    status_forcelist=BUSY,
+    allowed_methods=None,  # what was refused as busy was not begun, whatever the method
+    backoff_factor=0.2,
+    retry_after_max=30,
+    raise_on_status=False,
+)
+"""A GET is tried again when the service is busy or the connection drops."""
+WRITING = READING.new(read=False)
+"""A POST whose answer was lost may have been done, so it is not sent twice."""
+
+
+class ApiError(CommandError):
+    """The service refused, or did not answer; then the status is 0."""
+
+    def __init__(self, status: int, code: str, message: str) -> None:
+        super().__init__(f"{message} ({code})")
+        self.status = status
+        self.code = code
+
+
+class Api:
+    """Calls with one token."""
+
+    def __init__(self, url: str, token: str) -> None:
+        try:
+            parts = urllib3.util.parse_url(url)
+        except LocationParseError:
+            parts = urllib3.util.Url()
+        if parts.scheme not in ("http", "https") or not parts.host:
+            raise ApiError(
+                0, "bad-url", f"The service's URL must begin with http:// or https://, not {url!r}."
+            )
+        self._url = url.rstrip("/")
+        headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+        self._http = urllib3.PoolManager(headers=headers, timeout=TIMEOUT)
+
+    def get(self, *path: str, **query: Any) -> Any:
+        """JSON of a path given in parts, each encoded; parameters that are None are left out."""
+        given = {name: value for name, value in query.items() if value is not None}
+        return self._call("GET", path, f"?{urlencode(given)}" if given else "", None)
+
+    def post(self, body: Any, *path: str) -> Any:
+        return self._call("POST", path, "", json.dumps(body).encode())
+
+    def _call(self, method: str, path: tuple[str, ...], query: str, body: bytes | None) -> Any:
+        target = self._url + "".join("/" + quote(part, safe="") for part in path) + query
+        retries = READING if method == "GET" else WRITING
+        try:
+            response = self._http.request(method, target, body=body, retries=retries, redirect=False)
+        except HTTPError as error:
+            reason = error.reason if isinstance(error, MaxRetryError) else error
+            raise ApiError(
+                0, "no-answer", f"{self._url} did not answer: {reason}. Check the URL and your network."
+            ) from error
+        answer = _json(response.data)
+        if response.status >= 300:
+            raise _refused(response.status, answer)
+        if answer is None:
+            raise ApiError(
+                response.status, "no-json", f"{self._url} answered no JSON. Is it the service's URL?"
+            )
+        return answer
+
+
+def _json(data: bytes) -> Any:
+    try:
+        return json.loads(data)
+    except ValueError:
+        return None
+
+
+def _refused(status: int, answer: Any) -> ApiError:
+    error = answer.get("error") if isinstance(answer, dict) else None
+    if not isinstance(error, dict):
+        return ApiError(status, "unknown", f"The service answered {status}. Is it the service's URL?")
+    return ApiError(status, str(error.get("code")), str(error.get("message")))
+
+
+def add_service_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--url", default=os.environ.get("FACTBOOK_URL"), help="the service (FACTBOOK_URL)")
+    parser.add_argument(
+        "--token", default=os.environ.get("FACTBOOK_TOKEN"), help="an API token (FACTBOOK_TOKEN)"
+    )
+
+
+def connect(arguments: argparse.Namespace) -> Api:
+    """The service that the options name. Raises ApiError when they name none."""
+    if not arguments.url or not arguments.token:
+        raise ApiError(
+            0, "usage", "Say where the service is: --url and --token, or FACTBOOK_URL and FACTBOOK_TOKEN."
+        )
+    return Api(arguments.url, arguments.token)

@@ -1,0 +1,65 @@
+"""Agent memory on serverless AWS: what operators and auditors run."""
+
+import argparse
+import importlib
+import sys
+from collections.abc import Sequence
+
+from factbook import __version__
+from factbook_cli.errors import CommandError
+
+Commands = dict[str, tuple[str, str]]
+COMMANDS: Commands = {
+    "token": ("factbook_cli.token", "a tenant's first administrator token, in a deployed service"),
+    "vkey": ("factbook_cli.vkey", "the verifier key of a deployment, for auditors"),
+    "index": ("factbook_cli.index", "repair or rebuild the search index, and say how far it is"),
+    "log": ("factbook_cli.log", "export, verify and audit the log"),
+}
+"""Name → module and summary. A module has `add_arguments(parser)` and `run(arguments) -> int`, the exit code."""
+
+
+def known_commands() -> Commands:
+    """The commands of this package and, where it is there, of the local runner."""
+    try:
+        from factbook_local import commands as local
+    except ModuleNotFoundError as missing:
+        if missing.name != "factbook_local":
+            raise
+        return COMMANDS
+    return local.COMMANDS | COMMANDS
+
+
+def parser_of(commands: Commands, chosen: str | None) -> argparse.ArgumentParser:
+    """The command line; only the chosen command's module is imported and adds its options."""
+    parser = argparse.ArgumentParser(prog="factbook", description=__doc__, formatter_class=_Plain)
+    parser.add_argument("--version", action="version", version=f"factbook {__version__}")
+    names = parser.add_subparsers(dest="name", required=True, metavar="COMMAND", title="commands")
+    for name, (module, summary) in commands.items():
+        own = names.add_parser(name, help=summary, formatter_class=_Plain)
+        if name == chosen:
+            command = importlib.import_module(module)
+            own.description = command.__doc__
+            command.add_arguments(own)
+            own.set_defaults(perform=command.run)
+    return parser
+
+
+_Plain = argparse.RawDescriptionHelpFormatter
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    words = list(sys.argv[1:] if argv is None else argv)
+    commands, chosen = known_commands(), words[0] if words else None
+    parser = parser_of(commands, chosen)
+    if chosen is not None and not chosen.startswith("-") and chosen not in commands:
+        parser.error(f"no command {chosen!r}; there are {', '.join(commands)}")
+    arguments = parser.parse_args(words)
+    try:
+        return int(arguments.perform(arguments))
+    except (CommandError, OSError) as error:
+        print(f"factbook {arguments.name}: {error}", file=sys.stderr)
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

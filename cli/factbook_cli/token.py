@@ -1,0 +1,31 @@
+"""Make a tenant's administrator token in a deployed service's access table.
+
+For the first token of a tenant: every later one is made through the API. Uses the AWS credentials of the shell.
+"""
+
+import argparse
+import uuid
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    where = parser.add_mutually_exclusive_group(required=True)
+    where.add_argument("--stack", metavar="NAME", help="the deployed stack")
+    where.add_argument("--table", metavar="NAME", help="its access table, where the stack may not be read")
+    parser.add_argument("--tenant", required=True)
+    parser.add_argument("--user", default="admin", help="who holds the token (default: admin)")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from factbook.api.access.authentication import new_secret
+    from factbook.settings import Settings
+    from factbook.wiring.services import Services, ensure_admin_token
+    from factbook_cli.aws import aws_errors, stack_value
+
+    table = arguments.table or stack_value(arguments.stack, "AccessTable")
+    with aws_errors():
+        services = Services(Settings(access_table=table))
+        token = ensure_admin_token(
+            services, arguments.tenant, uuid.uuid4().hex[:16], new_secret(), arguments.user
+        )
+    print(token)
+    return 0

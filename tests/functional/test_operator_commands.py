@@ -1,0 +1,146 @@
+"""The operator's commands against a deployed stack: ministack's CloudFormation, KMS and tables."""
+
+import json
+import uuid
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from cryptography.hazmat.primitives.serialization import load_der_public_key
+from support.emulators import Aws
+from support.gateway import ROOT
+
+from factbook.verify.notes import read_key
+from factbook_cli.api import Api
+from factbook_cli.main import main
+from factbook_local.testing import Ready
+
+ORIGIN = "factbook.acme"
+
+
+@dataclass(frozen=True)
+class Deployed:
+    """A stack with the parameter and the outputs that the commands read."""
+
+    name: str
+    aws: Aws
+    signing_key: str
+
+
+@pytest.fixture
+def deployed(ministack: Aws, monkeypatch: pytest.MonkeyPatch) -> Deployed:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", str(ministack.endpoint))
+    name = f"stack-{uuid.uuid4().hex[:8]}"
+    template = {
+        "Parameters": {"CheckpointOrigin": {"Type": "String"}},
+        "Resources": {
+            "SigningKey": {
+                "Type": "AWS::KMS::Key",
+                "Properties": {"KeySpec": "ECC_NIST_EDWARDS25519", "KeyUsage": "SIGN_VERIFY"},
+            }
+        },
+        "Outputs": {
+            "SigningKeyId": {"Value": {"Ref": "SigningKey"}},
+            "AccessTable": {"Value": ministack.settings.access_table},
+        },
+    }
+    client = ministack.client("cloudformation")
+    client.create_stack(
+        StackName=name,
+        TemplateBody=json.dumps(template),
+        Parameters=[{"ParameterKey": "CheckpointOrigin", "ParameterValue": ORIGIN}],
+    )
+    client.get_waiter("stack_create_complete").wait(StackName=name, WaiterConfig={"Delay": 1})
+    (stack,) = client.describe_stacks(StackName=name)["Stacks"]
+    outputs = {each["OutputKey"]: each["OutputValue"] for each in stack["Outputs"]}
+    return Deployed(name, ministack, outputs["SigningKeyId"])
+
+
+def test_the_verifier_key_of_a_stack_is_its_origin_and_the_public_half_of_its_signing_key(
+    deployed: Deployed, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["vkey", "--stack", deployed.name]) == 0
+    key = read_key(capsys.readouterr().out)
+    der = deployed.aws.client("kms").get_public_key(KeyId=deployed.signing_key)["PublicKey"]
+
+    assert key.name == ORIGIN
+    assert key.public == load_der_public_key(der).public_bytes_raw()  # type: ignore[union-attr]
+
+
+def test_the_key_and_the_origin_may_be_given_where_the_stack_may_not_be_read(
+    deployed: Deployed, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["vkey", "--stack", deployed.name]) == 0
+    assert main(["vkey", "--key", deployed.signing_key, "--origin", ORIGIN]) == 0
+    of_stack, of_key = capsys.readouterr().out.splitlines()
+    assert of_stack == of_key
+
+
+def test_the_verifier_key_of_a_running_service_is_the_one_its_checkpoints_are_signed_with(
+    local_service: Ready, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    where = ["--url", local_service.url, "--token", local_service.tokens["demo"]]
+    entries = {"entries": [{"kind": "tool-call", "payload": {}}]}
+    Api(local_service.url, local_service.tokens["demo"]).post(entries, "v1", "memory", "runs", "r1", "log")
+    assert main(["log", "checkpoint", "--out", str(tmp_path / "note"), *where]) == 0
+    capsys.readouterr()
+    assert main(["vkey", *where]) == 0
+    assert capsys.readouterr().out == local_service.vkey + "\n"
+
+
+def test_the_first_token_goes_into_the_access_table_of_the_stack(
+    deployed: Deployed, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["token", "--stack", deployed.name, "--tenant", "acme", "--user", "alice"]) == 0
+    token = capsys.readouterr().out.strip()
+    holder = deployed.aws.services().authenticator.authenticate({"authorization": f"Bearer {token}"})
+    assert (holder.tenant, holder.name, holder.admin) == ("acme", "user:alice", True)
+
+
+REFUSED = {
+    "no such stack": (["vkey", "--stack", "nowhere"], "nowhere"),
+    "no such key": (["vkey", "--key", str(uuid.uuid4()), "--origin", ORIGIN], "AWS_REGION"),
+    "a key without its name": (["vkey", "--key", "k"], "--origin"),
+    "a name without its key": (["vkey", "--origin", ORIGIN], "--key"),
+    "no service": (["vkey"], "FACTBOOK_URL"),
+    "no such table": (["token", "--table", "nowhere", "--tenant", "acme"], "AWS_REGION"),
+    "no ready file": (["index", "status", "--ready-file", "/nowhere"], "/nowhere"),
+    "no address": (["log", "export", "--all", "--out", "o", "--url", "x", "--token", "t"], "http://"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_is_in_the_way_is_one_line_and_exit_code_1(
+    deployed: Deployed, capsys: pytest.CaptureFixture[str], case: str
+) -> None:
+    words, told = REFUSED[case]
+    assert main(words) == 1
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.startswith(f"factbook {words[0]}: ")
+    assert printed.err.count("\n") == 1
+    assert told in printed.err
+
+
+def test_a_symmetric_key_is_no_signing_key(deployed: Deployed, capsys: pytest.CaptureFixture[str]) -> None:
+    other = deployed.aws.client("kms").create_key()["KeyMetadata"]["KeyId"]
+    assert main(["vkey", "--key", other, "--origin", ORIGIN]) == 1
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_a_stack_that_lacks_what_a_command_needs_is_named(
+    deployed: Deployed, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["index", "status", "--stack", deployed.name]) == 1
+    assert "no output IndexFunction" in capsys.readouterr().err
+
+
+def test_the_template_has_every_value_that_the_commands_read() -> None:
+    parameters, _, outputs = (ROOT / "template.yaml").read_text().partition("\nOutputs:\n")
+    assert "\n  CheckpointOrigin:\n" in parameters
+    for line in (
+        "  SigningKeyId: {Value: !Ref SigningKey}",
+        "  AccessTable: {Value: !Ref AccessTable}",
+        "  IndexFunction: {Value: !Ref IndexFunction}",
+    ):
+        assert line in outputs.splitlines()

@@ -1,0 +1,148 @@
+"""The commands' HTTP client against a real server that answers as it is told."""
+
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+from factbook_cli.api import READING, Api, ApiError
+from factbook_local.sockets import listen
+
+DROPPED = (0, {}, b"")
+OK = (200, {}, b'{"ok":true}')
+BUSY = (503, {}, b'{"error":{"code":"storage-unavailable","message":"Try again."}}')
+
+
+class Service(ThreadingHTTPServer):
+    """Answers the given replies one after the other, the last one for ever; keeps what it was asked."""
+
+    daemon_threads = True
+
+    def __init__(self, *replies: tuple[int, dict[str, str], bytes]) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.replies = list(replies)
+        self.asked: list[tuple[str, str, str | None, bytes]] = []
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_address[1]}"
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: Service
+    protocol_version = "HTTP/1.1"
+
+    def _answer(self) -> None:
+        sent = self.rfile.read(int(self.headers.get("Content-Length", "0")))
+        self.server.asked.append((self.command, self.path, self.headers.get("Authorization"), sent))
+        replies = self.server.replies
+        status, headers, body = replies.pop(0) if len(replies) > 1 else replies[0]
+        if status == 0:
+            self.close_connection = True
+            return
+        self.send_response(status)
+        for name, value in {**headers, "Content-Length": str(len(body))}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(body)
+
+    do_GET = do_POST = _answer  # noqa: N815 - named by the standard library
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+@pytest.fixture
+def serving() -> Iterator[Any]:
+    services: list[Service] = []
+
+    def start(*replies: tuple[int, dict[str, str], bytes]) -> Service:
+        service = Service(*replies)
+        threading.Thread(target=service.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+        services.append(service)
+        return service
+
+    yield start
+    for service in services:
+        service.shutdown()
+        service.server_close()
+
+
+def test_a_get_sends_the_token_and_encodes_each_part_and_leaves_out_what_is_none(serving: Any) -> None:
+    service = serving(OK)
+    assert Api(service.url + "/base/", "fb_x").get("runs", "a/b ?", limit=2, cursor=None) == {"ok": True}
+    assert service.asked == [("GET", "/base/runs/a%2Fb%20%3F?limit=2", "Bearer fb_x", b"")]
+
+
+def test_a_post_sends_json(serving: Any) -> None:
+    service = serving(OK)
+    assert Api(service.url, "fb_x").post({"runIds": []}, "v1") == {"ok": True}
+    (asked,) = service.asked
+    assert json.loads(asked[3]) == {"runIds": []}
+
+
+@pytest.mark.parametrize("method", ["get", "post"])
+def test_what_a_busy_service_refused_is_asked_again(serving: Any, method: str) -> None:
+    service = serving(BUSY, OK)
+    api = Api(service.url, "fb_x")
+    assert (api.get("v1") if method == "get" else api.post({}, "v1")) == {"ok": True}
+    assert len(service.asked) == 2
+
+
+def test_a_service_that_stays_busy_is_given_up_with_its_own_words(
+    serving: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("factbook_cli.api.READING", READING.new(total=2))
+    service = serving(BUSY)
+    with pytest.raises(ApiError) as refused:
+        Api(service.url, "fb_x").get("v1")
+    assert (refused.value.status, refused.value.code) == (503, "storage-unavailable")
+    assert "Try again." in str(refused.value)
+    assert len(service.asked) == 3
+
+
+def test_a_get_whose_connection_dropped_is_asked_again(serving: Any) -> None:
+    service = serving(DROPPED, OK)
+    assert Api(service.url, "fb_x").get("v1") == {"ok": True}
+    assert len(service.asked) == 2
+
+
+def test_a_post_whose_answer_was_lost_is_not_sent_twice(serving: Any) -> None:
+    service = serving(DROPPED, OK)
+    with pytest.raises(ApiError, match="did not answer") as lost:
+        Api(service.url, "fb_x").post({}, "v1")
+    assert (lost.value.status, lost.value.code) == (0, "no-answer")
+    assert len(service.asked) == 1
+
+
+def test_a_redirect_is_not_followed_as_the_token_would_go_with_it(serving: Any) -> None:
+    other = serving(OK)
+    service = serving((307, {"Location": other.url}, b""))
+    with pytest.raises(ApiError, match="307"):
+        Api(service.url, "fb_x").get("v1")
+    assert other.asked == []
+
+
+def test_where_nothing_listens_the_message_says_what_to_check(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("factbook_cli.api.READING", READING.new(total=1))
+    closed = listen(0)
+    port = closed.getsockname()[1]
+    closed.close()
+    with pytest.raises(ApiError, match=r"did not answer: .*refused.* Check the URL"):
+        Api(f"http://127.0.0.1:{port}", "fb_x").get("v1")
+
+
+@pytest.mark.parametrize("url", ["", "localhost:8000", "ftp://host", "http://", "http://[", "/v1"])
+def test_what_is_no_url_of_a_service_is_refused_before_anything_is_sent(url: str) -> None:
+    with pytest.raises(ApiError, match="must begin with http"):
+        Api(url, "fb_x")
+
+
+@pytest.mark.parametrize("status", [200, 502])
+def test_an_answer_of_something_else_than_the_service_is_told_as_such(serving: Any, status: int) -> None:
+    service = serving((status, {}, b"<html>"))
+    with pytest.raises(ApiError, match="Is it the service's URL"):
+        Api(service.url, "fb_x").get("v1")
