@@ -12,6 +12,8 @@ import time
 import uuid
 from pathlib import Path
 
+import botocore.session
+
 IMPORTED = str(uuid.uuid4())
 CALLS = [0]
 
@@ -98,12 +100,14 @@ def put(size):
 
 
 def invoke(event):
-    import boto3
-
-    answer = boto3.client("lambda").invoke(
-        FunctionName=event["function"],
-        Payload=json.dumps(event["payload"]),
-        InvocationType=event.get("type", "RequestResponse"),
+    answer = (
+        botocore.session.get_session()
+        .create_client("lambda")
+        .invoke(
+            FunctionName=event["function"],
+            Payload=json.dumps(event["payload"]),
+            InvocationType=event.get("type", "RequestResponse"),
+        )
     )
     body = answer["Payload"].read().decode()
     return {
