@@ -69,7 +69,7 @@ def test_every_rule_says_what_the_model_says(situation: tuple[Grants, list[Json]
         assert can_write(principal, scope) is may_write(who, place), place
         assert can_see(principal, fact_in(scope), LOOK) is readable, place
         assert evaluate(shown, document(fact_in(scope))) is readable, place
-        assert log_gate.can_see(principal, scope) is readable, place
+        assert log_gate.can_see(principal, scope, "r") is readable, place
         assert evaluate(heard, document(fact_in(scope))) is readable, place
         if readable:
             assert everything is None or scope.container in everything, place
@@ -110,7 +110,7 @@ def test_another_tenant_reads_and_writes_nothing(data: st.DataObject) -> None:
         assert not can_read(principal, scope)
         assert not can_write(principal, scope)
         assert not evaluate(shown_filter(principal, LOOK), document(fact_in(scope)))
-        assert not log_gate.can_see(principal, scope)
+        assert not log_gate.can_see(principal, scope, "r")
         assert not evaluate(log_gate.shown_filter(principal), document(fact_in(scope)))
 
 

@@ -146,8 +146,10 @@ def test_the_gate_of_the_log_and_its_filter_say_what_the_model_says(data: st.Dat
         scope = Scope(tenantId="t", **place)
         readable = may_read(who, place)
         for erased_at in (None, NOW):
-            assert log_gate.can_see(holder, scope, erased_at) is readable
-            assert log_gate.can_see(holder, scope, erased_at, found=True) is (readable and erased_at is None)
+            assert log_gate.can_see(holder, scope, "r", erased_at) is readable
+            assert log_gate.can_see(holder, scope, "r", erased_at, found=True) is (
+                readable and erased_at is None
+            )
         assert evaluate(rule, {"tenant": "t", "id": "e", **message_fields(message(scope))}) is readable
 
 

@@ -14,9 +14,18 @@ from pydantic import BaseModel
 from factbook.api import telemetry
 from factbook.api.errors import status_of
 from factbook.api.operations import identify
-from factbook.api.requests import Request, read_body, read_query, read_request, refuse_extras
+from factbook.api.planned import unserved
+from factbook.api.requests import (
+    Request,
+    read_object,
+    read_query,
+    read_request,
+    refuse_extras,
+    refuse_flawed,
+    validate,
+)
 from factbook.domain.access.principals import Actor, Principal
-from factbook.domain.errors import FactbookError, NotFound, StorageUnavailable, Throttled
+from factbook.domain.errors import FactbookError, StorageUnavailable, Throttled
 from factbook.domain.strict_json import Json, dump_json
 from factbook.ports.operations import Operation
 
@@ -54,8 +63,16 @@ class Call:
     def path(self) -> Mapping[str, str]:
         return self.request.path
 
+    @cached_property
+    def json(self) -> Json:
+        """The strict body. Of the list that the route judges in parts, a refused item stands as its BadInput."""
+        return read_object(self.request, self.route.parts)
+
     def body(self, model: type[Model]) -> Model:
-        return read_body(model, self.request)
+        """The strict body as a model. Raises BadInput, UnknownField or ValidationFailed with JSON pointers."""
+        if self.route.parts is not None:
+            refuse_flawed(self.json, self.route.parts)
+        return validate(model, self.json)
 
     def query(self, model: type[Model]) -> Model:
         return read_query(model, self.request)
@@ -71,7 +88,7 @@ class Call:
     @cached_property
     def operation(self) -> Operation:
         """This write, identified by (tenant, principal, route, Idempotency-Key), or unique without a key."""
-        return identify(self.request, self.principal)
+        return identify(self.request, self.principal, self.json)
 
 
 Handler = Callable[[Call], Answer]
@@ -79,7 +96,10 @@ Handler = Callable[[Call], Answer]
 
 @dataclass(frozen=True)
 class Route:
-    """A route and what the API says of it: models of its parameters, body and answer, and the codes it may refuse with."""
+    """A route and what the API says of it: models of its parameters, body and answer, and the codes it may refuse with.
+
+    `parts` names the list of the body whose items are judged one by one, so that a flawed one spoils no other unseen.
+    """
 
     key: str
     handler: Handler
@@ -89,6 +109,7 @@ class Route:
     answer: type[BaseModel] | None = None
     status: int = 200
     refusals: tuple[type[FactbookError], ...] = ()
+    parts: str | None = None
     idempotent: bool = False
     public: bool = False
 
@@ -151,7 +172,7 @@ class App:
         principal = services.authenticator.authenticate(request_headers)
         seen.principal(principal)
         if route is None:
-            raise NotFound("There is no such route. See the API reference for the routes of this version.")
+            raise unserved(event["requestContext"]["http"]["method"], event["rawPath"])
         request = read_request(event)
         refuse_extras(request, takes_query=route.query is not None, takes_body=route.body is not None)
         return route.handler(Call(route, request, services, principal, seen))

@@ -7,7 +7,7 @@ from pydantic import BeforeValidator, Field, StringConstraints
 
 from factbook.domain.access.principals import Principal
 from factbook.domain.errors import PermissionDenied
-from factbook.domain.fields import CamelModel, Id
+from factbook.domain.fields import CamelModel, Id, PathId
 from factbook.domain.scope import Scope
 
 DEFAULT_LIMIT, MAX_LIMIT = 25, 100
@@ -47,7 +47,7 @@ class ScopeRequest(CamelModel):
     user_id: Id | None = None
     org_id: Id | None = None
     project_id: Id | None = None
-    thread_id: Id | None = None
+    thread_id: PathId | None = None
     session_id: Id | None = None
     participant_id: Id | None = None
 

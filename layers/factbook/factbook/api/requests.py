@@ -2,7 +2,6 @@
 
 import base64
 import binascii
-import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -10,9 +9,9 @@ from urllib.parse import parse_qsl, unquote
 
 from pydantic import BaseModel, ValidationError
 
-from factbook.domain.errors import BadInput, NotFound, RequestTooLarge, UnknownField, ValidationFailed
-from factbook.domain.fields import PATH_ID
-from factbook.domain.strict_json import parse_json
+from factbook.domain.errors import BadInput, RequestTooLarge, UnknownField, ValidationFailed
+from factbook.domain.fields import PATH_ID, PATH_ID_RULE
+from factbook.domain.strict_json import Json, parse_json, parse_parts
 
 MAX_BODY_BYTES = 4 * 1024 * 1024
 MAX_ISSUES = 20
@@ -33,10 +32,6 @@ class Request:
     query: Mapping[str, str]
     body: bytes
 
-    @property
-    def body_digest(self) -> str:
-        return hashlib.sha256(self.body).hexdigest()
-
 
 def read_request(event: dict[str, Any]) -> Request:
     """Raises BadInput for a query or a body that cannot be decoded, RequestTooLarge above 4 MB."""
@@ -51,16 +46,11 @@ def read_request(event: dict[str, Any]) -> Request:
 
 
 def read_path_id(request: Request, name: str) -> str:
-    """An id that stands in the path; one no record can have is not found."""
+    """The id of a run, thread or agent that stands in the path. Raises BadInput for one that none can have."""
     value = request.path[name]
     if PATH_ID.fullmatch(value) is None:
-        raise NotFound("There is no such record. Check the id in the path.")
+        raise BadInput(f"{name} {PATH_ID_RULE}.")
     return value
-
-
-def read_body(model: type[Model], request: Request) -> Model:
-    """The strict body as a model. Raises BadInput, UnknownField or ValidationFailed with JSON pointers."""
-    return validate(model, read_object(request))
 
 
 def refuse_extras(request: Request, *, takes_query: bool, takes_body: bool) -> None:
@@ -72,20 +62,36 @@ def refuse_extras(request: Request, *, takes_query: bool, takes_body: bool) -> N
         raise UnknownField("This route takes no body. Send its fields as query parameters.")
 
 
-def read_object(request: Request) -> dict[str, Any]:
-    """The body as a JSON object; an empty body is the empty object. Raises BadInput."""
-    value = parse_json(request.body) if request.body.strip() else {}
+def read_object(request: Request, parts: str | None = None) -> Json:
+    """The body as a JSON object; an empty body is the empty object. Raises BadInput.
+
+    With `parts`, the items of the list of that name are judged alone: a refused one stands as its BadInput.
+    """
+    if not request.body.strip():
+        return {}
+    value = parse_json(request.body) if parts is None else parse_parts(request.body, parts)
     if not isinstance(value, dict):
         raise BadInput("The body must be a JSON object.")
     return value
 
 
+def refuse_flawed(value: Json, parts: str) -> None:
+    """Raises the BadInput of the first refused item of the list `parts`, naming the item."""
+    items = value.get(parts)
+    for position, item in enumerate(items if isinstance(items, list) else ()):
+        if isinstance(item, BadInput):
+            raise BadInput(f"/{parts}/{position}: {item.message}", path=f"/{parts}/{position}")
+
+
 def validate(model: type[Model], value: Any, prefix: str = "") -> Model:
-    """A JSON value as a model, `prefix` being where it stands. Raises as `read_body`."""
+    """A JSON value as a model, `prefix` being where it stands; fields have their names on the wire alone.
+
+    Raises BadInput, UnknownField or ValidationFailed with JSON pointers.
+    """
     if isinstance(value, dict):
         _refuse_nulls(value, prefix)
     try:
-        return model.model_validate(value)
+        return model.model_validate(value, by_alias=True, by_name=False)
     except ValidationError as error:
         raise refusal(error, prefix) from error
 
@@ -93,7 +99,7 @@ def validate(model: type[Model], value: Any, prefix: str = "") -> Model:
 def read_query(model: type[Model], request: Request) -> Model:
     """The query string as a model. Raises BadInput or UnknownField."""
     try:
-        return model.model_validate(dict(request.query))
+        return model.model_validate(dict(request.query), by_alias=True, by_name=False)
     except ValidationError as error:
         refused = refusal(error)
         if isinstance(refused, ValidationFailed):
@@ -110,15 +116,13 @@ def refusal(error: ValidationError, prefix: str = "") -> BadInput:
             name = str(issue["loc"][-1])
             return UnknownField(
                 f"Unknown field {name[:MAX_NAME]!r}. Remove it or check its spelling.",
-                path=_pointer(issue["loc"], prefix),
+                path=pointer(issue["loc"], prefix),
             )
     for issue in issues:
         if issue["type"] == "string_too_short":
-            return BadInput(
-                f"{_pointer(issue['loc'], prefix)} is empty. Give a value or leave the field out."
-            )
+            return BadInput(f"{pointer(issue['loc'], prefix)} is empty. Give a value or leave the field out.")
     found = [
-        {"path": _pointer(issue["loc"], prefix), "message": issue["msg"].removeprefix("Value error, ")}
+        {"path": pointer(issue["loc"], prefix), "message": issue["msg"].removeprefix("Value error, ")}
         for issue in issues[:MAX_ISSUES]
     ]
     return ValidationFailed(
@@ -126,7 +130,8 @@ def refusal(error: ValidationError, prefix: str = "") -> BadInput:
     )
 
 
-def _pointer(location: tuple[int | str, ...], prefix: str) -> str:
+def pointer(location: tuple[int | str, ...], prefix: str = "") -> str:
+    """Where a field stands, as a JSON pointer; of a long name its beginning."""
     return prefix + "".join(
         "/" + str(step)[:MAX_NAME].replace("~", "~0").replace("/", "~1") for step in location
     )
@@ -141,7 +146,7 @@ def _refuse_nulls(value: Any, prefix: str) -> None:
             if name in _FREE_FIELDS:
                 continue
             if child is None:
-                raise BadInput(f"{_pointer((*where, name), prefix)} is null. Leave the field out instead.")
+                raise BadInput(f"{pointer((*where, name), prefix)} is null. Leave the field out instead.")
             if isinstance(child, dict | list):
                 pending.append((child, (*where, name)))
 

@@ -3,7 +3,7 @@
 import re
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, StringConstraints
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
 from pydantic.alias_generators import to_camel
 
 from factbook.domain import times
@@ -15,6 +15,34 @@ CauseId = Annotated[str, StringConstraints(min_length=1, max_length=512)]
 
 PATH_ID = re.compile(r"[A-Za-z0-9._:@~-]{1,256}", re.ASCII)
 """What an id that stands in a path may be."""
+
+PATH_ID_RULE = "has characters that no path can carry: use 1 to 256 letters, digits and . _ : @ ~ -"
+
+LOG_ID = re.compile(
+    rf"({PATH_ID.pattern}):(0|[1-9][0-9]{{0,15}}):([0-9a-f]{{16}}(?:[0-9a-f]{{20}})?)", re.ASCII
+)
+"""What the id of a log entry may be: run, sequence, nonce."""
+
+
+def _path_id(text: str) -> str:
+    if PATH_ID.fullmatch(text) is None:
+        raise ValueError(PATH_ID_RULE)
+    return text
+
+
+def _log_id(text: str) -> str:
+    if LOG_ID.fullmatch(text) is None:
+        raise ValueError("is no id of a log entry: send ids as the log answers them, run:sequence:nonce")
+    return text
+
+
+PathId = Annotated[Id, AfterValidator(_path_id), Field(json_schema_extra={"pattern": f"^{PATH_ID.pattern}$"})]
+"""The id of a run, a thread or an agent, as requests send it. Records of before may hold others: they are read as `Id`."""
+
+LogIdText = Annotated[
+    CauseId, AfterValidator(_log_id), Field(json_schema_extra={"pattern": f"^{LOG_ID.pattern}$"})
+]
+"""The id of a log entry, as requests send it; the entry need not exist."""
 
 
 def _instant(text: str) -> str:

@@ -1,6 +1,7 @@
 """JSON that means one thing only: no duplicate keys, no NaN, no lone surrogates, bounded depth."""
 
 import json
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -8,15 +9,21 @@ from factbook.domain.errors import BadInput
 
 MAX_DEPTH = 32
 
+_STRUCTURE = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[][{},]', re.DOTALL)
+"""Strings, and the characters outside of strings that open, close and part values."""
+
 Json = dict[str, Any]
 """A JSON object, read or to be written."""
 
 
+class NoJson(BadInput):
+    """The text is no JSON at all, so nothing in it can be told apart."""
+
+
 def parse_json(text: str | bytes) -> Any:
-    """The value of a JSON text. Raises BadInput for what two parsers could read differently."""
+    """The value of a JSON text. Raises NoJson, and BadInput for what two parsers could read differently."""
     try:
-        if isinstance(text, bytes):
-            text = text.decode("utf-8")
+        text = _decoded(text)
         value = json.loads(
             text,
             object_pairs_hook=_object,
@@ -31,8 +38,72 @@ def parse_json(text: str | bytes) -> Any:
         raise
     except RecursionError as error:
         raise BadInput("The JSON is nested too deeply.") from error
-    except ValueError as error:  # JSONDecodeError and UnicodeDecodeError are ValueErrors
-        raise BadInput("The body is not valid JSON in UTF-8.") from error
+    except ValueError as error:
+        raise NoJson("The body is not valid JSON in UTF-8.") from error
+
+
+def parse_parts(text: str | bytes, name: str) -> Any:
+    """As `parse_json`, but each item of the object's list `name` is judged alone: a refused one stands as its BadInput.
+
+    Raises NoJson for a text that is no JSON, and BadInput for what is wrong around the items.
+    """
+    try:
+        return parse_json(text)
+    except NoJson:
+        raise
+    except BadInput:
+        text = _decoded(text)
+        start, end, items = _split(text, name)
+        if not items:
+            raise
+        around = parse_json(f"{text[:start]}[]{text[end:]}")
+        around[name] = [_part(item) for item in items]
+        return around
+
+
+def _part(text: str) -> Any:
+    try:
+        return parse_json(text)
+    except NoJson:
+        raise
+    except BadInput as error:
+        return error
+
+
+def _split(text: str, name: str) -> tuple[int, int, list[str]]:
+    """Where the list `name` of the outermost object stands in its text, and the texts of the list's items.
+
+    Brackets are only counted: what does not fit together is found when the parts are parsed.
+    """
+    depth, key, start, begun = 0, "", -1, 0
+    items: list[str] = []
+    for token in _STRUCTURE.finditer(text):
+        sign = token.group()[0]
+        if depth == 0 and sign != "{":
+            break
+        if depth == 1 and sign == '"':
+            key = token.group()
+        if depth == 2 and start >= 0 and sign in ",]}":
+            items.append(text[begun : token.start()])
+            begun = token.end()
+            if sign != ",":
+                return start, begun, items
+        if sign in "[{":
+            depth += 1
+            if start < 0 and (depth, sign, key) == (2, "[", f'"{name}"'):
+                start, begun = token.start(), token.end()
+        elif sign in "]}":
+            depth -= 1
+    return 0, 0, []
+
+
+def _decoded(text: str | bytes) -> str:
+    if isinstance(text, str):
+        return text
+    try:
+        return text.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise NoJson("The body is not valid JSON in UTF-8.") from error
 
 
 def check_depth(value: Any) -> None:
@@ -70,7 +141,10 @@ def _finite(text: str) -> float:
 
 
 def _integer(text: str) -> int | float:
-    return -0.0 if text == "-0" else int(text)
+    try:
+        return -0.0 if text == "-0" else int(text)
+    except ValueError as error:  # Python reads no more than some thousands of digits
+        raise BadInput("An integer has too many digits. Send it as a string.") from error
 
 
 def _children(item: dict[str, Any] | list[Any]) -> Iterable[Any]:

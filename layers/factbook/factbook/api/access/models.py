@@ -1,9 +1,9 @@
 """What callers send and get about tokens and themselves."""
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from factbook.domain.access.principals import Actor
-from factbook.domain.fields import CamelModel, Id, Instant
+from factbook.domain.fields import PATH_ID, PATH_ID_RULE, CamelModel, Id, Instant, PathId
 
 
 class ProjectGrants(CamelModel):
@@ -23,8 +23,14 @@ class CreateToken(CamelModel):
     admin: bool = False
     projects: ProjectGrants = ProjectGrants()
     orgs: OrgGrants = OrgGrants()
-    agent_id: Id | None = None
+    agent_id: PathId | None = None
     expires_at: Instant | None = None
+
+    @model_validator(mode="after")
+    def _an_agent_has_the_id_of_one(self) -> "CreateToken":
+        if self.actor.kind == "agent" and PATH_ID.fullmatch(self.actor.id) is None:
+            raise ValueError(f"actor.id {PATH_ID_RULE}")
+        return self
 
 
 class TokenAnswer(CamelModel):

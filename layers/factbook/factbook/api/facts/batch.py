@@ -7,7 +7,7 @@ from typing import Any
 from factbook.api.app import UNFORESEEN, Answer, App, Call
 from factbook.api.errors import status_of
 from factbook.api.facts.models import MAX_BATCH, WriteFact, WriteFacts, WriteResults
-from factbook.api.requests import MAX_NAME, read_object, validate
+from factbook.api.requests import MAX_NAME, validate
 from factbook.domain import errors as e
 from factbook.domain.strict_json import Json, dump_json
 from factbook.ports.operations import Operation
@@ -25,6 +25,7 @@ def add_writes(app: App) -> None:
         "Write up to 100 independent facts",
         body=WriteFacts,
         answer=WriteResults,
+        parts="items",
         idempotent=True,
         refusals=(e.ValidationFailed,),
     )(write_facts)
@@ -35,6 +36,8 @@ def write_facts(call: Call) -> Answer:
 
     def write(position: int) -> Json:
         try:
+            if isinstance(items[position], e.BadInput):
+                raise items[position]
             body = validate(WriteFact, items[position], f"/items/{position}")
             return {"status": 201, "fact": write_one(call, body, operation.at(position))}
         except e.FactbookError as error:
@@ -70,7 +73,7 @@ def _within_an_answer(results: list[Json]) -> list[Json]:
 
 
 def _items(call: Call) -> list[Any]:
-    body = read_object(call.request)
+    body = call.json
     if unknown := set(body) - {"items"}:
         raise e.UnknownField(
             f"Unknown field {min(unknown)[:MAX_NAME]!r}. A batch has the field items and no other."

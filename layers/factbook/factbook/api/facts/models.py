@@ -3,15 +3,28 @@
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, StringConstraints, model_validator
+from pydantic.alias_generators import to_snake
 
 from factbook.api.models import ExpectVersion, FlagParam, PageQuery, ScopeRequest, TypeName, VersionParam
 from factbook.domain.errors import ScopeInvalid
-from factbook.domain.facts.fact import Fact, FactChanges
-from factbook.domain.fields import CamelModel, Id, Instant
+from factbook.domain.facts.fact import MAX_CAUSES, Fact, FactChanges, GeneratedBy
+from factbook.domain.fields import CamelModel, Id, Instant, LogIdText, PathId
 from factbook.domain.strict_json import check_depth
 from factbook.usecases.facts.payloads import MAX_UPLOAD_BYTES, Content
 
 MAX_BATCH = 100
+
+Clearable = Literal[
+    "retention",
+    "source",
+    "causedByLogId",
+    "generatedBy",
+    "subjects",
+    "validFrom",
+    "validUntil",
+    "observedAt",
+]
+"""Fields a revision may be without, by their names on the wire."""
 
 
 def _shallow(content: Any) -> Any:
@@ -19,9 +32,15 @@ def _shallow(content: Any) -> Any:
     return content
 
 
+class GeneratedByRequest(GeneratedBy):
+    run_id: PathId
+
+
 class FactContent(FactChanges):
     """`content` is any JSON, null included, or a summary of `contentRef`; `contentHash` is a hint, never trusted."""
 
+    caused_by_log_id: Annotated[list[LogIdText], Field(max_length=MAX_CAUSES)] | None = None
+    generated_by: GeneratedByRequest | None = None
     content: Annotated[Any, AfterValidator(_shallow)] = None
     content_hash: Annotated[str, Field(max_length=256)] | None = None
     content_ref: Annotated[str, Field(min_length=1, max_length=2048)] | None = None
@@ -51,9 +70,20 @@ class WriteFacts(CamelModel):
 
 
 class SupersedeFact(FactContent):
-    """The next revision: absent fields keep their values, an empty list clears."""
+    """The next revision: absent fields keep their values, an empty list clears, and so does being named in `clear`."""
 
     expect_version: ExpectVersion | None = None
+    clear: Annotated[list[Clearable], Field(max_length=20)] = Field(default_factory=list)
+
+    @model_validator(mode="after")
+    def _gives_nothing_that_it_clears(self) -> "SupersedeFact":
+        both = [name for name in self.clear if to_snake(name) in self.model_fields_set]
+        if both:
+            raise ValueError(f"{', '.join(both)}: given and named in clear. Send one of both")
+        return self
+
+    def stated(self) -> dict[str, Any]:
+        return super().stated() | {to_snake(name): None for name in self.clear}
 
 
 class RequestUpload(CamelModel):

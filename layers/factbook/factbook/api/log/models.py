@@ -6,13 +6,12 @@ from pydantic import BeforeValidator, Field
 
 from factbook.api.models import PageQuery, ScopeRequest, _number
 from factbook.domain.access.principals import Principal
-from factbook.domain.fields import PATH_ID, CamelModel, CauseId, Id
+from factbook.domain.fields import CamelModel, Id, LogIdText, PathId
 from factbook.domain.log.entries import MAX_ENTRIES, Kind, LogEntry
 from factbook.usecases.log.appending import Request
 
 SequenceParam = Annotated[int, Field(ge=0), BeforeValidator(_number)]
 SizeParam = Annotated[int, Field(ge=1), BeforeValidator(_number)]
-RunId = Annotated[str, Field(pattern=f"^{PATH_ID.pattern}$")]
 
 
 class EntryRequest(CamelModel):
@@ -22,7 +21,7 @@ class EntryRequest(CamelModel):
     payload: Any = None
     actor: Id | None = None
     scope: ScopeRequest | None = None
-    caused_by_log_id: CauseId | None = None
+    caused_by_log_id: LogIdText | None = None
 
     def request(self, principal: Principal) -> Request:
         scope = None if self.scope is None else self.scope.resolve(principal)
@@ -155,7 +154,7 @@ class VerificationAnswer(CamelModel):
 class MakeCheckpoint(CamelModel):
     """`runIds`: runs that must be in it even if their newest entries were appended this second."""
 
-    run_ids: Annotated[list[RunId], Field(max_length=100)] = Field(default_factory=list)
+    run_ids: Annotated[list[PathId], Field(max_length=100)] = Field(default_factory=list)
 
 
 class CheckpointPage(CamelModel):

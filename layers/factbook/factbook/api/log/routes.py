@@ -50,6 +50,7 @@ def add_writes(app: App) -> None:
         body=AppendEntries,
         answer=EntriesAnswer,
         status=201,
+        parts="entries",
         idempotent=True,
         refusals=APPENDS,
     )(append_entries)

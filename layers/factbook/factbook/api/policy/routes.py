@@ -1,6 +1,7 @@
 """The tenant policy's routes: `write` sets it, `read` shows it."""
 
 from factbook.api.app import Answer, App, Call
+from factbook.api.requests import MAX_ISSUES, pointer
 from factbook.domain import errors as e
 from factbook.domain.policy.policies import Policy
 from factbook.usecases.policy import policies as policy
@@ -25,8 +26,19 @@ def add_reads(app: App) -> None:
 
 
 def put_policy(call: Call) -> Answer:
-    kept = policy.put_policy(call.services.policies, call.principal, call.body(Policy))
+    body = call.body(Policy)
+    _refuse_run_out(body, call.services.clock.now())
+    kept = policy.put_policy(call.services.policies, call.principal, body)
     return Answer(200, kept.to_json())
+
+
+def _refuse_run_out(body: Policy, now: str) -> None:
+    issues = [{"path": pointer(where), "message": "has passed already"} for where in body.run_out(now)]
+    if issues:
+        raise e.ValidationFailed(
+            "A keepUntil has passed already, so no fact could be written under this policy. Send a later one.",
+            issues=issues[:MAX_ISSUES],
+        )
 
 
 def get_policy(call: Call) -> Answer:

@@ -20,6 +20,8 @@ MAX_INTENTS = 10
 
 RetrieveLimit = Annotated[int, Field(ge=1), AfterValidator(lambda limit: min(limit, MAX_LIMIT))]
 Text = Annotated[str, Field(min_length=1)]
+Choices = Annotated[list[TypeName], Field(min_length=1, max_length=MAX_CHOICES)]
+"""Types to choose from. An empty list would read as every type, so it is refused."""
 
 
 class Written(CamelModel):
@@ -36,7 +38,7 @@ class Retrieve(CamelModel):
     query: Text | None = None
     source: Literal["facts", "conversations"] = "facts"
     type: TypeName | None = None
-    types: Annotated[list[TypeName], Field(min_length=1, max_length=MAX_CHOICES)] | None = None
+    types: Choices | None = None
     scope: ScopeRequest = ScopeRequest()
     trust: Annotated[list[Trust], Field(min_length=1)] | None = None
     subjects: Annotated[list[Subject], Field(min_length=1, max_length=MAX_CHOICES)] | None = None
@@ -53,9 +55,10 @@ class Retrieve(CamelModel):
         return self
 
     def question(self, principal: Principal) -> Question:
-        """Raises BadInput for a search without a query, PermissionDenied for another tenant's scope."""
+        """Raises BadInput for a search without a query or a list with one, PermissionDenied for another tenant's scope."""
         if self.query is None and self.mode != "list":
             raise BadInput('query is missing: say what to find, or use mode "list".')
+        self._require_list_without_search()
         subjects = self.subjects or ()
         return Question(
             mode=self.mode,
@@ -70,6 +73,15 @@ class Retrieve(CamelModel):
             embedding_model=self.embedding_model,
             after=tuple((write.id, write.version) for write in self.after),
         )
+
+    def _require_list_without_search(self) -> None:
+        sent = [
+            name for name, value in (("query", self.query), ("minScore", self.min_score)) if value is not None
+        ]
+        if self.mode == "list" and sent:
+            raise BadInput(
+                f"A list searches nothing and has no scores. Leave out {' and '.join(sent)}, or use another mode.",
+            )
 
 
 class Result(CamelModel):
@@ -92,7 +104,7 @@ class Retrieved(CamelModel):
 class IntentRequest(CamelModel):
     """One thing to remember: which types, whose, and how to look for them."""
 
-    types: Annotated[list[TypeName], Field(max_length=MAX_CHOICES)] = Field(default_factory=list)
+    types: Choices | None = None
     scope: IntentScope = "tenant"
     mode: Mode = "both"
     limit: RetrieveLimit = RETRIEVE_LIMIT
@@ -104,7 +116,7 @@ class ContextRequest(CamelModel):
     query: Text | None = None
     intents: Annotated[list[IntentRequest], Field(min_length=1, max_length=MAX_INTENTS)]
     scope: ScopeRequest = ScopeRequest()
-    instruction_types: Annotated[list[TypeName], Field(max_length=MAX_CHOICES)] = Field(default_factory=list)
+    instruction_types: Choices | None = None
     max_tokens: Annotated[int, Field(ge=1)] | None = None
 
     def turn(self, principal: Principal) -> Turn:
@@ -116,10 +128,10 @@ class ContextRequest(CamelModel):
         return Turn(
             query=self.query or "",
             intents=tuple(
-                Intent(tuple(each.types), each.scope, each.mode, each.limit) for each in self.intents
+                Intent(tuple(each.types or ()), each.scope, each.mode, each.limit) for each in self.intents
             ),
             scope=self.scope.wanted(principal),
-            instruction_types=frozenset(self.instruction_types),
+            instruction_types=frozenset(self.instruction_types or ()),
             max_tokens=self.max_tokens,
         )
 

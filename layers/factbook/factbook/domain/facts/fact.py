@@ -86,6 +86,15 @@ class FactChanges(CamelModel):
             raise ValueError("validUntil must be later than validFrom")
         return self
 
+    def stated(self) -> dict[str, Any]:
+        """The fields to set, by Python name: an absent one is left out, an empty list or retention clears."""
+        given = {name: getattr(self, name) for name in FactChanges.model_fields}
+        return {
+            name: None if value == [] or value == Retention() else value
+            for name, value in given.items()
+            if value is not None
+        }
+
 
 class Payload(CamelModel):
     """A fact's content as stored: inline JSON text, a blob, or a blob with a summary as text."""

@@ -46,7 +46,7 @@ def open_fact(
             trust=writers_trust(principal),
             attributed_to=Attribution(kind=principal.actor.kind, id=principal.actor.id),
             key=key,
-            **_stated(changes),
+            **changes.stated(),
             **_payload_fields(payload),
         ),
         keep,
@@ -62,7 +62,7 @@ def supersede(
     keep: KeepLimits | None = None,
 ) -> tuple[Fact, Fact]:
     """The closed revision and the next one. New content takes its writer's trust and attribution."""
-    update: dict[str, Any] = _stated(changes)
+    update: dict[str, Any] = changes.stated()
     if payload is not None:
         update |= _payload_fields(payload) | {
             "trust": writers_trust(principal),
@@ -119,6 +119,31 @@ def expiry(created_at: str, retention: Retention | None, default: KeepLimits | N
     return max(limits, default=None)
 
 
+def has_time_left(created_at: str, retention: Retention | None, default: KeepLimits | None, now: str) -> bool:
+    """Whether a fact of this retention, or of the policy's, would not have ended by now."""
+    end = expiry(created_at, retention, default)
+    return end is None or end > now
+
+
+def require_time_left(
+    created_at: str, retention: Retention | None, default: KeepLimits | None, now: str
+) -> None:
+    """Raises ValidationFailed for a fact that would have ended already: nobody could ever read it."""
+    if has_time_left(created_at, retention, default, now):
+        return
+    if retention is not None and retention.limited:
+        raise ValidationFailed(
+            "The fact's retention has run out already, so nobody could read it. Send a later keepUntil, more keepDays "
+            "(they count from the fact's first write), or legalHold.",
+            issues=[{"path": "/retention", "message": "has run out already"}],
+        )
+    raise ValidationFailed(
+        "The policy's retention for this fact has run out already, so nobody could read it. Send a retention with the "
+        "fact, or ask an administrator for another policy.",
+        issues=[{"path": "/retention", "message": "is missing, and the policy's has run out already"}],
+    )
+
+
 def _advance(
     head: Fact, update: dict[str, Any], principal: Principal, now: str, keep: KeepLimits | None
 ) -> tuple[Fact, Fact]:
@@ -138,16 +163,8 @@ def _advance(
             "The fact's validFrom and validUntil no longer form an interval.",
             issues=[{"path": "/validUntil", "message": "must be later than validFrom"}],
         )
+    require_time_left(head.created_at, following.retention, keep, now)
     return closed, _with_expiry(following, keep)
-
-
-def _stated(changes: FactChanges) -> dict[str, Any]:
-    stated = {
-        name: getattr(changes, name)
-        for name in FactChanges.model_fields
-        if getattr(changes, name) is not None
-    }
-    return {name: (None if value == [] or value == Retention() else value) for name, value in stated.items()}
 
 
 def _payload_fields(payload: Payload) -> dict[str, Any]:

@@ -6,9 +6,10 @@ it: `<runId>:<sequence>:<nonce>`, where the nonce of an entry with a cause ends 
 """
 
 import hashlib
-import re
 import secrets
 from dataclasses import dataclass
+
+from factbook.domain.fields import LOG_ID
 
 FORMAT = "jcs-sha256-v1"
 """The tag stored with each entry; what it means never changes."""
@@ -16,10 +17,6 @@ FORMAT = "jcs-sha256-v1"
 ZERO_HASH = "sha256:" + "0" * 64
 NONCE_DIGITS = 16
 CAUSE_DIGITS = 20
-
-_LOG_ID = re.compile(
-    r"([A-Za-z0-9._:@~-]{1,256}):(0|[1-9][0-9]{0,15}):([0-9a-f]{16}(?:[0-9a-f]{20})?)", re.ASCII
-)
 
 
 def text_hash(text: str) -> str:
@@ -45,7 +42,7 @@ class LogId:
 
 def read_log_id(text: str) -> LogId | None:
     """The parts of an id, or None when the text is not the id of any entry."""
-    match = _LOG_ID.fullmatch(text)
+    match = LOG_ID.fullmatch(text)
     return LogId(match[1], int(match[2]), match[3]) if match else None
 
 

@@ -28,6 +28,15 @@ class Policy(CamelModel):
     retention: KeepLimits | None = None
     types: Annotated[dict[str, TypePolicy], Field(max_length=MAX_TYPES)] = Field(default_factory=dict)
 
+    def run_out(self, now: str) -> list[tuple[str, ...]]:
+        """Where it says to keep until what has passed: every write that this limits would be refused."""
+        limits = {("retention",): self.retention} | {
+            ("types", name, "retention"): each.retention for name, each in self.types.items()
+        }
+        return [
+            (*where, "keepUntil") for where, keep in limits.items() if keep is not None and keep.run_out(now)
+        ]
+
     def indexes_of(self, fact_type: str) -> tuple[IndexName, ...]:
         """The indexes that facts of a type populate: every one unless the policy says otherwise."""
         stated = self.types.get(fact_type)

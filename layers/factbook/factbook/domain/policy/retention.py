@@ -16,3 +16,7 @@ class KeepLimits(CamelModel):
     @property
     def limited(self) -> bool:
         return self.keep_until is not None or self.keep_days is not None
+
+    def run_out(self, now: str) -> bool:
+        """Whether nothing written from `now` on could be kept."""
+        return self.keep_until is not None and self.keep_days is None and self.keep_until <= now

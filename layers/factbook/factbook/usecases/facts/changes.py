@@ -5,7 +5,15 @@ from factbook.domain.access.rules import require_write
 from factbook.domain.errors import BadInput, PermissionDenied
 from factbook.domain.facts.fact import Fact, FactChanges
 from factbook.domain.facts.ids import fact_id_for
-from factbook.domain.facts.transitions import close, open_fact, require_changeable, supersede, verify
+from factbook.domain.facts.transitions import (
+    close,
+    has_time_left,
+    open_fact,
+    require_changeable,
+    require_time_left,
+    supersede,
+    verify,
+)
 from factbook.domain.policy.retention import KeepLimits
 from factbook.domain.scope import Scope
 from factbook.ports.facts.store import Head
@@ -25,13 +33,14 @@ def write_fact(
     content: Content,
     key: str | None = None,
 ) -> Fact:
-    """The first revision of a new fact. Raises PermissionDenied, IdempotencyMismatch, BadInput."""
+    """The first revision of a new fact. Raises PermissionDenied, IdempotencyMismatch, BadInput (ValidationFailed)."""
     content.check()
     scope.check()
     require_write(principal, scope)
     fact_id = (
         fact_id_for(operation.key) if content.ref is None else fact_of(ports, principal.tenant, content.ref)
     )
+    keep = ports.policy(principal.tenant).retention_of(fact_type)
     change = FactChange(ports, principal, operation, fact_id)
 
     def decide(head: Head | None, now: str) -> Decision:
@@ -39,11 +48,13 @@ def write_fact(
             raise BadInput(
                 "This contentRef already belongs to a fact. Upload the content again for another one."
             )
-        keep = ports.policy(principal.tenant).retention_of(fact_type)
+        require_time_left(now, changes.retention, keep, now)
         payload = change.payload(content)
         return Create(open_fact(fact_id, fact_type, scope, changes, payload, principal, now, key, keep))
 
-    return change.run(decide, expect_new=True)
+    # One that has no time left now may have had some when it was sent first: then its fact is there.
+    now = ports.clock.now()
+    return change.run(decide, expect_new=has_time_left(now, changes.retention, keep, now))
 
 
 def supersede_fact(

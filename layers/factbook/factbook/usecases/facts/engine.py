@@ -88,6 +88,7 @@ class FactChange:
         self._ports = ports
         self._principal = principal
         self._key, self._body = short_digest(operation.key), short_digest(operation.body)
+        self._former_body = None if operation.former_body is None else short_digest(operation.former_body)
         self._fact_id = fact_id
         self._payload: Payload | None = None
         self._object: str | None = None
@@ -151,7 +152,7 @@ class FactChange:
         if not gate.can_see(self._principal, head.fact, self._ports.look("write", past=True)):
             raise FactNotFound(self._fact_id)
         require_write(self._principal, head.fact.scope, self._fact_id)
-        if mark.body != self._body:
+        if mark.body not in (self._body, self._former_body):
             self._discard_unless(None)
             raise IdempotencyMismatch
         if mark == head.marks[-1]:  # nothing has changed since, and a deletion answers the closed revision

@@ -34,7 +34,7 @@ from factbook.domain.log.entries import (
     hashed_fields,
     place_after,
 )
-from factbook.domain.log.runs import ERASURES_RUN, Tail, later_micros
+from factbook.domain.log.runs import OWN_PREFIX, Tail, is_own_run, later_micros
 from factbook.domain.scope import Scope
 from factbook.domain.strict_json import parse_json
 from factbook.ports.contention import Contended
@@ -101,8 +101,8 @@ def append_entries(
     identifies the request (Idempotency-Key). Raises BadInput, ScopeInvalid, NotFound, PermissionDenied, LogChanged,
     IdempotencyMismatch, RequestTooLarge, Throttled.
     """
-    if run_id == ERASURES_RUN:
-        raise PermissionDenied("This run is the service's own record of erasures. Use another run id.")
+    if is_own_run(run_id):
+        raise BadInput(f"Runs that begin with {OWN_PREFIX} are the service's own. Use another run id.")
     drafts = _drafts(principal, requests, operation)
     return _Append(log, principal, run_id, drafts, _one_scope(principal, requests), operation).run(after)
 
@@ -310,7 +310,12 @@ class _Append:
 def _drafts(principal: Principal, requests: Sequence[Request], operation: str | None) -> list[Draft]:
     drafts = []
     for position, request in enumerate(requests):
-        text = log_canonical(request.payload)
+        try:
+            text = log_canonical(request.payload)
+        except BadInput as error:
+            raise BadInput(
+                f"Entry {position}: {error.message}", path=f"/entries/{position}/payload"
+            ) from error
         if len(text.encode()) > MAX_PAYLOAD_BYTES:
             raise BadInput(
                 f"The payload of entry {position} has more than 256 KB. Store it as a fact and log its id."

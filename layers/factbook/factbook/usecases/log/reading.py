@@ -69,9 +69,9 @@ def _all_run_leaves(tree: TreeStore, tenant: str, run_id: str, since: int, until
 
 
 def require_readable_run(store: LogStore, principal: Principal, run_id: str) -> None:
-    """Raises NotFound unless the run is there and its scope is the caller's to read."""
+    """Raises NotFound unless the run is there and the caller's to read."""
     first = _first_entry(store, principal.tenant, run_id)
-    if first is None or not gate.can_see(principal, scope_of(first)):
+    if first is None or not gate.can_see(principal, scope_of(first), run_id):
         raise NotFound("No such run, or not one you may read. Check the run id and your token.")
 
 
@@ -96,7 +96,7 @@ def find_entry(store: LogStore, vault: Vault, principal: Principal, log_id: str)
     if where is None:
         return None
     entry = store.entry(principal.tenant, where.run_id, where.sequence)
-    if entry is None or not gate.can_see(principal, scope_of(entry)):
+    if entry is None or not gate.can_see(principal, scope_of(entry), entry.run_id):
         return None
     answer = open_entry(vault, entry)
     return answer if answer.id == log_id else None
@@ -131,7 +131,7 @@ def read_thread(
         for at, entry in page:
             position = at
             scope = scope_of(entry)
-            if gate.can_see(principal, scope) and scope.matches(wanted):
+            if gate.can_see(principal, scope, entry.run_id) and scope.matches(wanted):
                 data.append(open_entry(vault, entry).to_json())
         if not more or len(data) >= limit:
             break

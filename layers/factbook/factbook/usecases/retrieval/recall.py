@@ -117,12 +117,12 @@ def _opened(recall: RecallPorts, principal: Principal, entry: StoredEntry | None
     if entry is None or not is_spoken(entry):
         return None
     try:
-        if not gate.can_see(principal, scope_of(entry), found=True):
+        if not gate.can_see(principal, scope_of(entry), entry.run_id, found=True):
             return None
         opened = open_entry(recall.vault, entry)
     except LogChanged:
         return None
-    shown = gate.can_see(principal, opened.scope, opened.payload_erased_at, found=True)
+    shown = gate.can_see(principal, opened.scope, opened.run_id, opened.payload_erased_at, found=True)
     return opened if shown else None
 
 

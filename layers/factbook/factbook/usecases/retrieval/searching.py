@@ -4,6 +4,7 @@ Facts and messages are found alike; they differ in the rule they must pass and i
 """
 
 import time
+import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic, Literal, TypeVar
@@ -43,6 +44,7 @@ SEMANTIC_OFF = (
     'Mode "semantic" searches by meaning, and this runtime has no embeddings. '
     'An operator turns them on with KINDGI_MEMORY_EMBEDDINGS; until then use "keyword".'
 )
+_UNSEEN = frozenset({"Zs", "Zl", "Zp", "Cc", "Cf"})
 _NO_VECTOR = 'The embeddings endpoint gave no usable answer. Retry, or use mode "keyword".'
 _BUILDING = 'The index by meaning is still being built; see /v1/memory/status. Until then use mode "keyword".'
 
@@ -83,13 +85,24 @@ class Answer(Generic[Record]):
 def find(
     engine: SearchPorts, tenant: str, asked: Asked, rule: Filter, read: Reader[Record]
 ) -> Answer[Record]:
-    """At most `asked.limit` records that pass `rule`. Raises SearchUnavailable, SemanticUnavailable."""
+    """At most `asked.limit` records that pass `rule`; a query of blanks finds none. Raises SearchUnavailable,
+    SemanticUnavailable.
+    """
+    if is_blank(asked.text):
+        if asked.mode == "semantic" and engine.spaces is None:
+            raise SemanticUnavailable(SEMANTIC_OFF)
+        return Answer([], None)
     search = _Search(engine, tenant, asked, rule, read)
     try:
         found = search.run()
     except IndexMissing as error:
         raise SearchUnavailable(error.message) from error
     return Answer(found, search.degraded)
+
+
+def is_blank(text: str) -> bool:
+    """Whether nothing of it can be seen: it has spaces, controls and characters of format alone."""
+    return all(unicodedata.category(character) in _UNSEEN for character in text)
 
 
 class _Search(Generic[Record]):
