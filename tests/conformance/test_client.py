@@ -262,13 +262,13 @@ def test_fields_of_ours_reach_the_service_through_the_client(client: Client, sco
         scope=scope,
         content=1,
         key="favourite",
-        causedByLogId=["run:0:abc"],
+        causedByLogId=["run:0:0123456789abcdef"],
         subjects=[{"kind": "external", "id": "customer 7"}],
         validFrom=dt.datetime(2026, 1, 1, 12, tzinfo=dt.timezone(dt.timedelta(hours=2))),
     )
 
     assert written.model_extra["key"] == "favourite"
-    assert written.caused_by_log_id == ["run:0:abc"]
+    assert written.caused_by_log_id == ["run:0:0123456789abcdef"]
     assert [(subject.kind, subject.id) for subject in written.subjects] == [("external", "customer 7")]
     assert written.valid_from == dt.datetime(2026, 1, 1, 10, tzinfo=dt.UTC)
 

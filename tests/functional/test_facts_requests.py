@@ -21,7 +21,7 @@ FULL: dict[str, Any] = {
         "refresh": {"strategy": "manual", "handler": "http", "priority": 3},
     },
     "subjects": [{"kind": "external", "id": "s1"}],
-    "causedByLogId": ["l"],
+    "causedByLogId": ["r:0:0123456789abcdef"],
     "generatedBy": {"runId": "r", "stepId": "1", "toolCallId": "t"},
     "validFrom": "2026-01-01 00:00:00+01:00",
     "validUntil": "2027-01-01T00:00:00Z",

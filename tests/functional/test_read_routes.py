@@ -60,7 +60,8 @@ class Planted:
         return self.gateway.call("POST", f"/v1/memory/{path}", body)
 
     def retrieve(self, mode: str, query: str, **asked: Any) -> Any:
-        reply = self.post("retrieve", mode=mode, query=query, **asked)
+        words = {} if mode == "list" else {"query": query}
+        reply = self.post("retrieve", mode=mode, **words, **asked)
         assert reply.status == 200, reply.text
         return reply.json
 

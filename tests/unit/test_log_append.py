@@ -394,9 +394,10 @@ def test_a_run_one_may_not_read_is_not_found_and_one_may_only_read_is_denied(dep
     assert deployment.payloads() == ["a"]
 
 
-def test_the_record_of_erasures_is_not_the_callers_to_write(deployment: Deployment) -> None:
-    with pytest.raises(PermissionDenied):
-        append(deployment.process(), says("a"), run="_erasures")
+@pytest.mark.parametrize("run", ["_erasures", "_holds", "_refresh:f", "_"])
+def test_the_services_own_runs_are_not_the_callers_to_write(deployment: Deployment, run: str) -> None:
+    with pytest.raises(BadInput):
+        append(deployment.process(), says("a"), run=run)
 
 
 def test_the_caller_is_the_actor_unless_it_names_one(deployment: Deployment) -> None:

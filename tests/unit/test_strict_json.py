@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from factbook.canonical import content_canonical
 from factbook.domain.errors import BadInput
-from factbook.domain.strict_json import MAX_DEPTH, check_depth, dump_json, parse_json
+from factbook.domain.strict_json import MAX_DEPTH, NoJson, check_depth, dump_json, parse_json, parse_parts
 
 scalars = (
     st.none()
@@ -101,3 +101,78 @@ def test_the_canonical_form_writes_every_integer_in_full_and_sorts_by_utf_16() -
     text = '{"a":"é\\n","😀":[1,0,1e-7,1e+21],"\ufb33":9223372036854775807}'
     assert content_canonical(value).decode() == text
     assert math.isclose(json.loads(text)["😀"][2], 1e-7)
+
+
+# -- a list of which each item is judged alone
+
+FLAWED = [
+    "NaN",
+    "[-Infinity]",
+    "1e400",
+    '{"a":1,"a":2}',
+    r'"\ud800"',
+    r'{"\udc00":1}',
+    nested(100_000),
+    "9" * 5000,
+]
+AWKWARD = [
+    '"]}"',
+    '"[{,"',
+    r'"\\"',
+    r'"\""',
+    '{"items":[1,[2,{"items":[]}]]}',
+    "[]",
+    "{}",
+    "-0.0",
+    '"items"',
+    " 1 ",
+]
+
+
+@pytest.mark.parametrize("flaw", FLAWED, ids=lambda flaw: flaw[:20])
+def test_a_flawed_item_stands_as_its_refusal_and_the_others_as_their_values(flaw: str) -> None:
+    texts = [*AWKWARD, flaw, *AWKWARD]
+    around = '{"other": {"items": [7]}, "items" : [' + " ,\n".join(texts) + '], "last": ["items", "]"]}'
+    for text in (around, around.encode()):
+        found = parse_parts(text, "items")
+        refusal = found["items"].pop(len(AWKWARD))
+        assert isinstance(refusal, BadInput)
+        assert identical(found["items"], [parse_json(item) for item in AWKWARD * 2])
+        assert (found["other"], found["last"]) == ({"items": [7]}, ["items", "]"])
+
+
+@given(st.dictionaries(st.text(), values, max_size=3), st.lists(values, max_size=4), st.integers(0, 4))
+def test_a_flaw_changes_nothing_of_what_is_around_it(
+    around: dict[str, Any], items: list[Any], place: int
+) -> None:
+    place = min(place, len(items))
+    with_mark = around | {"items": [*items[:place], "the flaw", *items[place:]]}
+    text = dump_json(with_mark).replace('"the flaw"', "NaN")
+    found = parse_parts(text, "items")
+    assert isinstance(found["items"][place], BadInput)
+    found["items"][place] = "the flaw"
+    assert identical(found, with_mark)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"items":[1,NaN,]}', '{"items":[NaN]', '{"items":[NaN,{"a" 1}]}', '{"items":[NaN]}]',
+        '{"items" [NaN]}', '{"items":[NaN,"]}', b'{"items":[NaN,"\xff"]}', "",
+    ],
+)  # fmt: skip
+def test_what_is_no_json_cannot_be_told_apart(text: str | bytes) -> None:
+    with pytest.raises(NoJson):
+        parse_parts(text, "items")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"items":[1],"a":NaN}', '{"items":[NaN],"a":NaN}', '{"items":[NaN],"items":[1]}', '["items",[NaN]]', "[[NaN]]",
+        '{"items":NaN}', '{"items":[NaN', '{"items":[NaN}', '["items",[NaN]', '{"items":{"a":NaN}}', '{"a":{"items":[NaN]}}', nested(100_000),
+    ],
+)  # fmt: skip
+def test_a_flaw_around_the_list_refuses_the_whole(text: str) -> None:
+    with pytest.raises(BadInput):
+        parse_parts(text, "items")
