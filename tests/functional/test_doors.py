@@ -1,23 +1,30 @@
 """What may come in: each door says at once what it does not take, and nothing opens by being empty."""
 
+import json
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from support.fakes import FakeClock, fake_services
-from support.gateway import Gateway, Reply
-from support.principals import House, issue, principal
+from support.gateway import Gateway, Reply, load_app
+from support.log_fakes import FakeKeys, FakeLog, FakeTree, FakeWrapper
+from support.logs import StandingClock
+from support.principals import House, principal
 
+from factbook.adapters.log.aes_gcm import AesGcm
 from factbook.domain.facts.fact import Fact, GeneratedBy
+from factbook.domain.policy.policies import Policy
 from factbook.domain.scope import Scope
 from factbook.ports.facts.store import Head
-from factbook_local.openapi import load_apps
+from factbook.usecases.log import appending
+from factbook.usecases.log.appending import LogWriter, Request, append_entries
+from factbook.usecases.log.sealing import Vault
 
 FACTS = "/v1/memory/facts"
 NOTE: dict[str, Any] = {"type": "note", "content": 1}
 UNCARRIED = ["a b/c", "a/b", "a b", "é", "a%20b", "a?b", "a#b", "a\n", "x" * 257, "\u200b", "a|b"]
 CARRIED = ["a", "A-Z_0.9~:@", "x" * 256, "user:7@example.org", "~", "-"]
-OTHERS = [None, {"projectId": "p"}]
 
 
 @pytest.fixture
@@ -27,8 +34,15 @@ def clock() -> FakeClock:
 
 @pytest.fixture
 def house(clock: FakeClock) -> House:
-    made = House(fake_services(clock), "t")
-    made.admin.apps["read"].services = lambda: made.services
+    services = fake_services(clock)
+    log = FakeLog()
+    vault = Vault(FakeKeys(), FakeWrapper(), AesGcm())
+    services.__dict__["logs"] = SimpleNamespace(
+        store=log, vault=vault, tree=FakeTree(), log=LogWriter(log, vault, StandingClock())
+    )
+    made = House(services, "t")
+    made.admin.apps["retrieve"] = load_app("retrieve")
+    made.admin.apps["retrieve"].services = lambda: services
     return made
 
 
@@ -76,16 +90,10 @@ def test_an_id_that_no_path_can_carry_is_refused_in_every_field_that_names_one(
         message = issues(admin.call(method, path, body))[place]
         assert len(name) > 256 or "letters, digits and . _ : @ ~ -" in message
         assert name not in message
-    listed = admin.call("GET", FACTS, query={"scope": f'{{"threadId":{dumped(name)}}}'})
+    listed = admin.call("GET", FACTS, query={"scope": f'{{"threadId":{json.dumps(name)}}}'})
     assert "/scope/threadId" in issues(listed)
     (result,) = admin.call("POST", f"{FACTS}/batch", {"items": [NOTE | {"scope": thread}]}).json["results"]
     assert result["error"]["details"]["issues"][0]["path"] == "/items/0/scope/threadId"
-
-
-def dumped(text: str) -> str:
-    import json
-
-    return json.dumps(text)
 
 
 @pytest.mark.parametrize("name", [name for name in UNCARRIED if len(name) < 257])
@@ -190,6 +198,31 @@ def test_no_caller_appends_to_a_run_of_the_services_own(house: House, run: str) 
         refused(reply, "begin with _")
 
 
+@pytest.mark.parametrize("run", ["_holds", "_erasures"])
+def test_the_records_of_holds_and_erasures_are_for_administrators_by_every_route(
+    house: House, monkeypatch: pytest.MonkeyPatch, run: str
+) -> None:
+    services, ann = house.services, house.of("ann", writes=["p"])
+    with monkeypatch.context() as as_the_service:
+        as_the_service.setattr(appending, "is_own_run", lambda _: False)
+        (entry,) = append_entries(
+            services.logs.log, principal("t", admin=True), run, [Request("event-emitted", "x")]
+        )
+    fact = ann.call("POST", FACTS, NOTE | {"scope": {"projectId": "p"}, "causedByLogId": [entry.id]}).json[
+        "id"
+    ]
+    for path, query in (
+        (f"/v1/memory/runs/{run}/log", {}),
+        (f"/v1/memory/runs/{run}/log", {"form": "stored"}),
+        (f"/v1/memory/runs/{run}/log/verify", {}),
+        (f"/v1/memory/log/{entry.id}", {}),
+    ):
+        assert house.admin.call("GET", path, query=query).status == 200
+        refused(ann.call("GET", path, query=query), status=404, code="not-found")
+    for caller, node in ((house.admin, "log-entry"), (ann, "unavailable")):
+        assert caller.call("GET", f"{FACTS}/{fact}/provenance").json["nodes"][1]["node"] == node
+
+
 # -- what nobody could ever read
 
 PAST = [
@@ -233,24 +266,17 @@ def test_a_retention_that_would_end_before_now_is_refused_for_an_old_fact(
 
 
 def test_a_revision_under_a_policy_that_leaves_it_no_time_is_refused_and_says_whose_retention_it_is(
-    house: House, clock: FakeClock, fact: str, monkeypatch: pytest.MonkeyPatch
+    house: House, clock: FakeClock, fact: str
 ) -> None:
-    monkeypatch.setattr("factbook.usecases.policy.policies.time.sleep", lambda _: None)
     clock.advance(days=10)
-    put_policy(house, monkeypatch, {"retention": {"keepDays": 5}})
+    short = Policy.model_validate({"retention": {"keepDays": 5}})
+    house.services.__dict__["memory"] = replace(house.services.memory, policy=lambda _: short)
     for change, body in (("supersede", {"content": 2}), ("verify", {})):
         reply = house.admin.call("POST", f"{FACTS}/{fact}/{change}", body)
         assert "policy" in issues(reply)["/retention"]
     assert house.admin.call("GET", f"{FACTS}/{fact}").json["version"] == 1
     own = {"content": 2, "retention": {"keepDays": 30}}
     assert house.admin.call("POST", f"{FACTS}/{fact}/supersede", own).status == 200
-
-
-def put_policy(house: House, monkeypatch: pytest.MonkeyPatch, policy: dict[str, Any]) -> None:
-    from factbook.domain.policy.policies import Policy
-
-    known = Policy.model_validate(policy)
-    house.services.__dict__["memory"] = replace(house.services.memory, policy=lambda _: known)
 
 
 def test_a_policy_that_would_refuse_every_write_is_refused(house: House) -> None:

@@ -355,3 +355,20 @@ def test_a_hit_of_an_earlier_life_of_an_id_does_not_answer_for_the_next(world):
     assert world.words(ADMIN, "tea") == []
     world.deliver(again)
     assert world.words(ADMIN, "tea") == ["tea"]
+
+
+@pytest.mark.parametrize("blank", [" ", "   \t\n", "\u00a0\u2003", "\u200b\ufeff"])
+@pytest.mark.parametrize("mode", ["keyword", "semantic", "both"])
+def test_a_query_of_blanks_finds_nothing_and_asks_nobody(world, mode, blank):
+    world.write(ADMIN, "a kitten")
+    asked = world.embedder.calls
+
+    found = world.find(ADMIN, blank, mode=mode)
+
+    assert (found.facts, found.degraded) == ([], None)
+    assert world.embedder.calls == asked
+
+
+def test_a_query_of_blanks_by_meaning_still_needs_embeddings(wordy):
+    with pytest.raises(SemanticUnavailable):
+        wordy.find(ADMIN, " ", mode="semantic")
