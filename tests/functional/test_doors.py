@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from support.fakes import FakeClock, fake_services
+from support.fakes import FakeBlobs, FakeClock, fake_services
 from support.gateway import Gateway, Reply, load_app
 from support.log_fakes import FakeKeys, FakeLog, FakeTree, FakeWrapper
 from support.logs import StandingClock
@@ -234,9 +234,8 @@ PAST = [
 
 
 @pytest.mark.parametrize("until", PAST)
-def test_a_retention_that_has_run_out_is_refused_on_every_write(
-    admin: Gateway, fact: str, until: str
-) -> None:
+def test_a_retention_that_has_run_out_is_refused_on_every_write(house: House, fact: str, until: str) -> None:
+    admin = house.admin
     body = NOTE | {"retention": {"keepUntil": until}}
     assert "/retention" in issues(admin.call("POST", FACTS, body))
     assert "/retention" in issues(
@@ -246,20 +245,26 @@ def test_a_retention_that_has_run_out_is_refused_on_every_write(
     assert [each["status"] for each in results] == [201, 400, 201]
     assert "run out" in results[1]["error"]["message"]
     assert len(admin.call("GET", FACTS).json["data"]) == 3
+    large = body | {"content": "x" * 70_000}
+    assert "/retention" in issues(admin.call("POST", FACTS, large))
+    assert isinstance(house.services.memory.blobs, FakeBlobs)
+    assert house.services.memory.blobs.bodies == {}
     for keep in ({"keepDays": 1}, {"legalHold": True}):
         kept = admin.call("POST", FACTS, NOTE | {"retention": {"keepUntil": until} | keep})
         assert kept.status == 201
         assert admin.call("GET", f"{FACTS}/{kept.json['id']}").status == 200
 
 
-def test_a_retention_that_would_end_before_now_is_refused_for_an_old_fact(
-    admin: Gateway, clock: FakeClock, fact: str
+def test_a_retention_that_would_end_before_now_is_refused_for_an_old_fact_and_nothing_is_stored(
+    house: House, clock: FakeClock, fact: str
 ) -> None:
+    admin, blobs = house.admin, house.services.memory.blobs
+    assert isinstance(blobs, FakeBlobs)
     clock.advance(days=10)
     path = f"{FACTS}/{fact}/supersede"
-    assert "/retention" in issues(
-        admin.call("POST", path, {"content": "x" * 70_000, "retention": {"keepDays": 10}})
-    )
+    large = {"content": "x" * 70_000, "retention": {"keepDays": 10}}
+    assert "/retention" in issues(admin.call("POST", path, large))
+    assert blobs.bodies == {}
     assert admin.call("GET", f"{FACTS}/{fact}").json["version"] == 1
     kept = admin.call("POST", path, {"content": 2, "retention": {"keepDays": 11}})
     assert (kept.status, kept.json["expiresAt"]) == (200, "2026-06-12T00:00:00.000Z")
@@ -463,6 +468,14 @@ def test_what_one_fact_answers_another_takes(admin: Gateway) -> None:
 @pytest.mark.parametrize("name", ["caused_by_log_id", "valid_until", "content_hash"])
 def test_a_field_has_one_name(admin: Gateway, fact: str, name: str) -> None:
     refused(admin.call("POST", FACTS, NOTE | {name: "x"}), name, code="unknown-field")
+    refused(
+        admin.call("POST", FACTS, NOTE | {"generatedBy": {"runId": "r", name: "x"}}),
+        name,
+        code="unknown-field",
+    )
+    refused(
+        admin.call("POST", FACTS, NOTE | {"generatedBy": {"run_id": "r"}}), "run_id", code="unknown-field"
+    )
     refused(admin.call("GET", FACTS, query={"as_of": "2026-01-01T00:00:00Z"}), "as_of", code="unknown-field")
 
 

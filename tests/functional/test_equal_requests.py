@@ -4,17 +4,25 @@ import hashlib
 import json
 import random
 import uuid
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from support.fakes import FakeClock, fake_services
 from support.gateway import Gateway, Reply
+from support.log_fakes import FakeKeys, FakeLog, FakeWrapper
+from support.logs import StandingClock
 from support.principals import House
 
+from factbook.adapters.log.aes_gcm import AesGcm
 from factbook.api import operations
+from factbook.canonical import log_canonical
+from factbook.domain.errors import BadInput
 from factbook.domain.strict_json import dump_json, parse_json
+from factbook.usecases.log.appending import LogWriter
+from factbook.usecases.log.sealing import Vault
 
 FACTS = "/v1/memory/facts"
 SCALARS = (
@@ -33,7 +41,12 @@ VALUES = st.recursive(
 
 @pytest.fixture(scope="module")
 def admin() -> Gateway:
-    return House(fake_services(FakeClock()), "t").admin
+    services = fake_services(FakeClock())
+    log, vault = FakeLog(), Vault(FakeKeys(), FakeWrapper(), AesGcm())
+    services.__dict__["logs"] = SimpleNamespace(
+        store=log, vault=vault, log=LogWriter(log, vault, StandingClock())
+    )
+    return House(services, "t").admin
 
 
 def written(value: Any, chance: random.Random) -> str:
@@ -129,6 +142,35 @@ def test_a_batch_written_otherwise_is_a_replay_of_each_item(
     body["items"].append({"type": "note", "content": "one more"})
     results = send(admin, f"{FACTS}/batch", written(body, chance), key).json["results"]
     assert [each["status"] for each in results] == [409] * len(values) + [201]
+
+
+@settings(max_examples=40)
+@given(
+    payload=VALUES.filter(lambda value: chains(value)),
+    other=VALUES.filter(lambda value: chains(value)),
+    chance=st.randoms(use_true_random=False),
+)
+def test_an_append_written_otherwise_is_a_replay_and_other_words_are_refused(
+    admin: Gateway, payload: Any, other: Any, chance: random.Random
+) -> None:
+    """A payload is kept in its canonical form, so 1 and 1.0 are one payload."""
+    path = f"/v1/memory/runs/{uuid.uuid4()}/log"
+    body = {
+        "entries": [{"kind": "tool-call", "payload": payload}, {"kind": "tool-call", "actor": "service:x"}]
+    }
+    key, _ = replays(admin, path, body, chance)
+    assume(log_canonical(payload) != log_canonical(other))
+    body["entries"][0]["payload"] = other
+    refused = send(admin, path, written(body, chance), key)
+    assert (refused.status, refused.code) == (409, "idempotency-key-body-mismatch")
+
+
+def chains(value: Any) -> bool:
+    try:
+        log_canonical(value)
+    except BadInput:
+        return False
+    return True
 
 
 def test_a_batch_with_a_flawed_item_replays_too(admin: Gateway) -> None:
