@@ -170,7 +170,7 @@ def test_what_is_no_json_cannot_be_told_apart(text: str | bytes) -> None:
     "text",
     [
         '{"items":[1],"a":NaN}', '{"items":[NaN],"a":NaN}', '{"items":[NaN],"items":[1]}', '["items",[NaN]]', "[[NaN]]",
-        '{"items":NaN}', '{"items":[NaN', '{"items":[NaN}', '["items",[NaN]', '{"items":{"a":NaN}}', '{"a":{"items":[NaN]}}', nested(100_000),
+        '{"items":NaN}', '{"items":[' + "1," * 100 + "NaN]}", '{"items":[NaN', '{"items":[NaN}', '["items",[NaN]', '{"items":{"a":NaN}}', '{"a":{"items":[NaN]}}', nested(100_000),
     ],
 )  # fmt: skip
 def test_a_flaw_around_the_list_refuses_the_whole(text: str) -> None:

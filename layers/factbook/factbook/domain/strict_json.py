@@ -8,9 +8,17 @@ from typing import Any
 from factbook.domain.errors import BadInput
 
 MAX_DEPTH = 32
+MAX_PARTS = 100
+"""Items of a list that are judged alone; no request has more."""
 
-_STRUCTURE = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[][{},]', re.DOTALL)
-"""Strings, and the characters outside of strings that open, close and part values."""
+_SPACE = re.compile(r"[ \t\n\r]*")
+_BRACKETS = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[\[{]+|[\]}]+', re.DOTALL)
+"""Strings, and the brackets outside of strings."""
+
+_ANY = json.JSONDecoder(parse_float=str, parse_int=str, parse_constant=str)
+"""Tells where a value ends, and judges nothing."""
+
+NO_JSON = "The body is not valid JSON in UTF-8."
 
 Json = dict[str, Any]
 """A JSON object, read or to be written."""
@@ -39,7 +47,7 @@ def parse_json(text: str | bytes) -> Any:
     except RecursionError as error:
         raise BadInput("The JSON is nested too deeply.") from error
     except ValueError as error:
-        raise NoJson("The body is not valid JSON in UTF-8.") from error
+        raise NoJson(NO_JSON) from error
 
 
 def parse_parts(text: str | bytes, name: str) -> Any:
@@ -54,7 +62,7 @@ def parse_parts(text: str | bytes, name: str) -> Any:
     except BadInput:
         text = _decoded(text)
         start, end, items = _split(text, name)
-        if not items:
+        if not 1 <= len(items) <= MAX_PARTS:
             raise
         around = parse_json(f"{text[:start]}[]{text[end:]}")
         around[name] = [_part(item) for item in items]
@@ -73,28 +81,54 @@ def _part(text: str) -> Any:
 def _split(text: str, name: str) -> tuple[int, int, list[str]]:
     """Where the list `name` of the outermost object stands in its text, and the texts of the list's items.
 
-    Brackets are only counted: what does not fit together is found when the parts are parsed.
+    No items when there is no such list. What lies between the members is left to whoever parses the text around the list.
     """
-    depth, key, start, begun = 0, "", -1, 0
-    items: list[str] = []
-    for token in _STRUCTURE.finditer(text):
-        sign = token.group()[0]
-        if depth == 0 and sign != "{":
-            break
-        if depth == 1 and sign == '"':
-            key = token.group()
-        if depth == 2 and start >= 0 and sign in ",]}":
-            items.append(text[begun : token.start()])
-            begun = token.end()
-            if sign != ",":
-                return start, begun, items
-        if sign in "[{":
-            depth += 1
-            if start < 0 and (depth, sign, key) == (2, "[", f'"{name}"'):
-                start, begun = token.start(), token.end()
-        elif sign in "]}":
-            depth -= 1
+    at = _next(text, 0)
+    while text[at : at + 1] in ("{", ","):
+        start = _next(text, at + 1)
+        at = _end(text, start)
+        key, value = text[start:at], _next(text, _next(text, at) + 1)
+        if key == f'"{name}"' and text[value : value + 1] == "[":
+            return value, *_items(text, value)
+        at = _next(text, _end(text, value))
     return 0, 0, []
+
+
+def _items(text: str, at: int) -> tuple[int, list[str]]:
+    """Where the list that begins here ends, and the texts of its items."""
+    items: list[str] = []
+    while (sign := text[at : at + 1]) in ("[", ",") and len(items) <= MAX_PARTS:
+        start = _next(text, at + 1)
+        if sign == "[" and text[start : start + 1] == "]":
+            return start + 1, []
+        end = _end(text, start)
+        items.append(text[start:end])
+        at = _next(text, end)
+    if sign != "]" and len(items) <= MAX_PARTS:
+        raise NoJson(NO_JSON)
+    return at + 1, items
+
+
+def _end(text: str, start: int) -> int:
+    """Where the value that begins here ends; its brackets decide alone when it is nested too deeply to be read."""
+    try:
+        return _ANY.raw_decode(text, start)[1]
+    except ValueError as error:
+        raise NoJson(NO_JSON) from error
+    except RecursionError as error:
+        depth = 0
+        for found in _BRACKETS.finditer(text, start):
+            count = found.end() - found.start()
+            depth += {"[": count, "{": count, "]": -count, "}": -count}.get(found.group()[0], 0)
+            if depth <= 0:
+                return found.end() + depth  # the last brackets may close what is around the value, too
+        raise NoJson(NO_JSON) from error
+
+
+def _next(text: str, at: int) -> int:
+    """The place of the next character that is no space."""
+    found = _SPACE.match(text, at)
+    return at if found is None else found.end()
 
 
 def _decoded(text: str | bytes) -> str:
@@ -103,7 +137,7 @@ def _decoded(text: str | bytes) -> str:
     try:
         return text.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise NoJson("The body is not valid JSON in UTF-8.") from error
+        raise NoJson(NO_JSON) from error
 
 
 def check_depth(value: Any) -> None:
