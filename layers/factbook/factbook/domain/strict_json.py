@@ -53,7 +53,8 @@ def parse_json(text: str | bytes) -> Any:
 def parse_parts(text: str | bytes, name: str) -> Any:
     """As `parse_json`, but each item of the object's list `name` is judged alone: a refused one stands as its BadInput.
 
-    Raises NoJson for a text that is no JSON, and BadInput for what is wrong around the items.
+    Raises NoJson for a text that is no JSON, and BadInput for what is wrong around the items, or in one of more than
+    `MAX_PARTS`.
     """
     try:
         return parse_json(text)
