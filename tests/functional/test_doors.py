@@ -10,7 +10,7 @@ from support.fakes import FakeBlobs, FakeClock, fake_services
 from support.gateway import Gateway, Reply, load_app
 from support.log_fakes import FakeKeys, FakeLog, FakeTree, FakeWrapper
 from support.logs import StandingClock
-from support.principals import House, principal
+from support.principals import TenantService, principal
 
 from factbook.adapters.log.aes_gcm import AesGcm
 from factbook.domain.facts.fact import Fact, GeneratedBy
@@ -33,22 +33,22 @@ def clock() -> FakeClock:
 
 
 @pytest.fixture
-def house(clock: FakeClock) -> House:
+def service(clock: FakeClock) -> TenantService:
     services = fake_services(clock)
     log = FakeLog()
     vault = Vault(FakeKeys(), FakeWrapper(), AesGcm())
     services.__dict__["logs"] = SimpleNamespace(
         store=log, vault=vault, tree=FakeTree(), log=LogWriter(log, vault, StandingClock())
     )
-    made = House(services, "t")
+    made = TenantService(services, "t")
     made.admin.apps["retrieve"] = load_app("retrieve")
     made.admin.apps["retrieve"].services = lambda: services
     return made
 
 
 @pytest.fixture
-def admin(house: House) -> Gateway:
-    return house.admin
+def admin(service: TenantService) -> Gateway:
+    return service.admin
 
 
 @pytest.fixture
@@ -129,8 +129,8 @@ def test_an_id_that_a_path_can_carry_is_taken(admin: Gateway, name: str) -> None
     assert [each["id"] for each in admin.call("GET", FACTS, query=query).json["data"]] == [written.json["id"]]
 
 
-def test_records_of_before_with_other_ids_are_read_and_changed_as_ever(house: House) -> None:
-    memory, admin = house.services.memory, house.admin
+def test_records_of_before_with_other_ids_are_read_and_changed_as_ever(service: TenantService) -> None:
+    memory, admin = service.services.memory, service.admin
     first = admin.call("POST", FACTS, NOTE).json["id"]
     head = memory.facts.head("t", first)
     assert head is not None
@@ -156,7 +156,7 @@ def test_records_of_before_with_other_ids_are_read_and_changed_as_ever(house: Ho
     assert admin.call("POST", f"{FACTS}/former/verify").status == 200
     assert len(admin.call("GET", f"{FACTS}/former/revisions").json["data"]) == 3
     agent = principal("t", "a b/c", "agent", agent_id="a b/c", writes=["p"])
-    assert house.as_(agent).call("POST", FACTS, NOTE | {"scope": {"projectId": "p"}}).status == 201
+    assert service.as_(agent).call("POST", FACTS, NOTE | {"scope": {"projectId": "p"}}).status == 201
 
 
 # -- causes
@@ -192,17 +192,17 @@ def test_a_cause_that_is_no_log_id_is_refused_in_facts_and_entries(
 
 
 @pytest.mark.parametrize("run", ["_holds", "_erasures", "_refresh:x", "_", "_anything"])
-def test_no_caller_appends_to_a_run_of_the_services_own(house: House, run: str) -> None:
-    for caller in (house.admin, house.of("ann", writes=["p"])):
+def test_no_caller_appends_to_a_run_of_the_services_own(service: TenantService, run: str) -> None:
+    for caller in (service.admin, service.of("ann", writes=["p"])):
         reply = caller.call("POST", f"/v1/memory/runs/{run}/log", {"entries": [{"kind": "tool-call"}]})
         refused(reply, "begin with _")
 
 
 @pytest.mark.parametrize("run", ["_holds", "_erasures"])
 def test_the_records_of_holds_and_erasures_are_for_administrators_by_every_route(
-    house: House, monkeypatch: pytest.MonkeyPatch, run: str
+    service: TenantService, monkeypatch: pytest.MonkeyPatch, run: str
 ) -> None:
-    services, ann = house.services, house.of("ann", writes=["p"])
+    services, ann = service.services, service.of("ann", writes=["p"])
     with monkeypatch.context() as as_the_service:
         as_the_service.setattr(appending, "is_own_run", lambda _: False)
         (entry,) = append_entries(
@@ -217,9 +217,9 @@ def test_the_records_of_holds_and_erasures_are_for_administrators_by_every_route
         (f"/v1/memory/runs/{run}/log/verify", {}),
         (f"/v1/memory/log/{entry.id}", {}),
     ):
-        assert house.admin.call("GET", path, query=query).status == 200
+        assert service.admin.call("GET", path, query=query).status == 200
         refused(ann.call("GET", path, query=query), status=404, code="not-found")
-    for caller, node in ((house.admin, "log-entry"), (ann, "unavailable")):
+    for caller, node in ((service.admin, "log-entry"), (ann, "unavailable")):
         assert caller.call("GET", f"{FACTS}/{fact}/provenance").json["nodes"][1]["node"] == node
 
 
@@ -234,8 +234,10 @@ PAST = [
 
 
 @pytest.mark.parametrize("until", PAST)
-def test_a_retention_that_has_run_out_is_refused_on_every_write(house: House, fact: str, until: str) -> None:
-    admin = house.admin
+def test_a_retention_that_has_run_out_is_refused_on_every_write(
+    service: TenantService, fact: str, until: str
+) -> None:
+    admin = service.admin
     body = NOTE | {"retention": {"keepUntil": until}}
     assert "/retention" in issues(admin.call("POST", FACTS, body))
     assert "/retention" in issues(
@@ -247,8 +249,8 @@ def test_a_retention_that_has_run_out_is_refused_on_every_write(house: House, fa
     assert len(admin.call("GET", FACTS).json["data"]) == 3
     large = body | {"content": "x" * 70_000}
     assert "/retention" in issues(admin.call("POST", FACTS, large))
-    assert isinstance(house.services.memory.blobs, FakeBlobs)
-    assert house.services.memory.blobs.bodies == {}
+    assert isinstance(service.services.memory.blobs, FakeBlobs)
+    assert service.services.memory.blobs.bodies == {}
     for keep in ({"keepDays": 1}, {"legalHold": True}):
         kept = admin.call("POST", FACTS, NOTE | {"retention": {"keepUntil": until} | keep})
         assert kept.status == 201
@@ -256,9 +258,9 @@ def test_a_retention_that_has_run_out_is_refused_on_every_write(house: House, fa
 
 
 def test_a_retention_that_would_end_before_now_is_refused_for_an_old_fact_and_nothing_is_stored(
-    house: House, clock: FakeClock, fact: str
+    service: TenantService, clock: FakeClock, fact: str
 ) -> None:
-    admin, blobs = house.admin, house.services.memory.blobs
+    admin, blobs = service.admin, service.services.memory.blobs
     assert isinstance(blobs, FakeBlobs)
     clock.advance(days=10)
     path = f"{FACTS}/{fact}/supersede"
@@ -271,22 +273,22 @@ def test_a_retention_that_would_end_before_now_is_refused_for_an_old_fact_and_no
 
 
 def test_a_revision_under_a_policy_that_leaves_it_no_time_is_refused_and_says_whose_retention_it_is(
-    house: House, clock: FakeClock, fact: str
+    service: TenantService, clock: FakeClock, fact: str
 ) -> None:
     clock.advance(days=10)
     short = Policy.model_validate({"retention": {"keepDays": 5}})
-    house.services.__dict__["memory"] = replace(house.services.memory, policy=lambda _: short)
+    service.services.__dict__["memory"] = replace(service.services.memory, policy=lambda _: short)
     for change, body in (("supersede", {"content": 2}), ("verify", {})):
-        reply = house.admin.call("POST", f"{FACTS}/{fact}/{change}", body)
+        reply = service.admin.call("POST", f"{FACTS}/{fact}/{change}", body)
         assert "policy" in issues(reply)["/retention"]
-    assert house.admin.call("GET", f"{FACTS}/{fact}").json["version"] == 1
+    assert service.admin.call("GET", f"{FACTS}/{fact}").json["version"] == 1
     own = {"content": 2, "retention": {"keepDays": 30}}
-    assert house.admin.call("POST", f"{FACTS}/{fact}/supersede", own).status == 200
+    assert service.admin.call("POST", f"{FACTS}/{fact}/supersede", own).status == 200
 
 
-def test_a_policy_that_would_refuse_every_write_is_refused(house: House) -> None:
+def test_a_policy_that_would_refuse_every_write_is_refused(service: TenantService) -> None:
     late, past = {"keepUntil": "2027-01-01T00:00:00Z"}, {"keepUntil": "2026-01-01T00:00:00Z"}
-    reply = house.admin.call(
+    reply = service.admin.call(
         "PUT",
         "/v1/memory/policy",
         {"retention": past, "types": {"a/b": {"retention": past}, "c": {"retention": late}}},
@@ -479,7 +481,9 @@ def test_a_field_has_one_name(admin: Gateway, fact: str, name: str) -> None:
     refused(admin.call("GET", FACTS, query={"as_of": "2026-01-01T00:00:00Z"}), "as_of", code="unknown-field")
 
 
-def test_a_route_to_come_is_unsupported_for_callers_and_says_nothing_to_others(house: House) -> None:
+def test_a_route_to_come_is_unsupported_for_callers_and_says_nothing_to_others(
+    service: TenantService,
+) -> None:
     for method, path in (
         ("POST", "/v1/memory/remember"),
         ("POST", f"{FACTS}/x/hold"),
@@ -490,13 +494,13 @@ def test_a_route_to_come_is_unsupported_for_callers_and_says_nothing_to_others(h
     ):
         body = {} if method == "POST" else None
         refused(
-            house.admin.call(method, path, body),
+            service.admin.call(method, path, body),
             "not have this",
             status=501,
             code="memory-operation-unsupported",
         )
-        refused(house.admin.as_("").call(method, path, body), status=401, code="auth-missing")
-        refused(house.admin.call("PATCH", path), status=404, code="not-found")
+        refused(service.admin.as_("").call(method, path, body), status=401, code="auth-missing")
+        refused(service.admin.call("PATCH", path), status=404, code="not-found")
 
 
 def test_every_refusal_at_a_door_tells_what_to_do_and_repeats_no_value(admin: Gateway, fact: str) -> None:

@@ -14,7 +14,7 @@ from support.fakes import FakeClock, fake_services
 from support.gateway import Gateway, Reply
 from support.log_fakes import FakeKeys, FakeLog, FakeWrapper
 from support.logs import StandingClock
-from support.principals import House
+from support.principals import TenantService
 
 from factbook.adapters.log.aes_gcm import AesGcm
 from factbook.api import operations
@@ -46,7 +46,7 @@ def admin() -> Gateway:
     services.__dict__["logs"] = SimpleNamespace(
         store=log, vault=vault, log=LogWriter(log, vault, StandingClock())
     )
-    return House(services, "t").admin
+    return TenantService(services, "t").admin
 
 
 def written(value: Any, chance: random.Random) -> str:
