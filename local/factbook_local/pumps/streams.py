@@ -25,6 +25,7 @@ SHARD = "shardId-00000000000000000000-00000000"
 _WAIT_SECONDS = 20.0
 _RETRY_SECONDS, _LONGEST_RETRY = 0.1, 10.0
 """Between two tries of a batch: doubled each time, up to the longest."""
+_MOST_DOUBLINGS = 10
 
 
 class Stream(Protocol):
@@ -126,7 +127,10 @@ class StreamPump:
         return [rest]
 
     async def _pause(self, failures: int) -> None:
-        await asyncio.sleep(min(self._retry_seconds * 2 ** (failures - 1), _LONGEST_RETRY))
+        doublings = min(
+            failures - 1, _MOST_DOUBLINGS
+        )  # where nothing bounds the tries, they may be thousands
+        await asyncio.sleep(min(self._retry_seconds * 2**doublings, _LONGEST_RETRY))
 
     async def _invoke(self, batch: _Batch) -> Outcome:
         event = json.dumps({"Records": batch.records}).encode()

@@ -126,6 +126,25 @@ def test_without_a_bound_a_batch_is_tried_until_it_succeeds() -> None:
     assert bench.discarded == []
 
 
+def test_a_batch_may_be_tried_thousands_of_times() -> None:
+    tries = iter([*[None] * 2_000, []])
+    function = Function(lambda numbers: next(tries))
+    bench = Bench(function, source())
+    bench.handle(record(1))
+    assert len(function.batches) == 2_001
+
+
+def test_where_age_alone_bounds_the_tries_a_record_is_given_up_for_its_age() -> None:
+    now = iter(range(1_000, 2_000))
+    function = Function(lambda numbers: None)
+    bench = Bench(function, source(retries=-1, max_age=30.0, bisect=True))
+    bench.pump._clock = lambda: next(now)
+    bench.handle(record(1), record(2))
+    assert len(function.batches) > 10
+    assert {each["requestContext"]["condition"] for each in bench.discarded} == {"RecordAgeExceeded"}
+    assert sum(each["DDBStreamBatchInfo"]["batchSize"] for each in bench.discarded) == 2
+
+
 def test_bisecting_does_not_use_up_retries() -> None:
     function = Function(lambda numbers: None if 3 in numbers else [])
     bench = Bench(function, source(retries=0, bisect=True))
