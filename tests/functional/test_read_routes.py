@@ -213,7 +213,7 @@ def plant(world: World, caller: Principal, apps: dict[str, Any]) -> Planted:
     gateway = Gateway(services, issue(services, caller))
     gateway.apps = apps
     for app in apps.values():
-        app.services = lambda: services
+        app.wire = lambda: services
 
     first = world.write(ADMIN, f"{WORD} " * 12_000, TYPE, scope={"projectId": "x"})
     fact = world.supersede(first, ADMIN, f"{WORD} again " * 6_000)
