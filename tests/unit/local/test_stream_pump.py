@@ -90,6 +90,17 @@ def source(**rules: Any) -> StreamSource:
     return StreamSource(function="F", table="T", name="FItems", **rules)
 
 
+def test_a_record_past_its_age_is_given_up_without_being_tried() -> None:
+    function = Function(lambda numbers: [])
+    bench = Bench(function, source(max_age=60.0), now=1_000.0)
+    bench.handle(record(1, at=939.0), record(2, at=940.0))
+    assert function.batches == [[2]]
+    assert [each["requestContext"]["condition"] for each in bench.discarded] == ["RecordAgeExceeded"]
+    assert bench.discarded[0]["requestContext"]["approximateInvokeCount"] == 0
+    assert bench.discarded[0]["DDBStreamBatchInfo"]["batchSize"] == 1
+    assert "responseContext" not in bench.discarded[0]
+
+
 def test_retries_are_counted_and_what_they_exhaust_is_described() -> None:
     function = Function(lambda numbers: None)
     bench = Bench(function, source(retries=2))
