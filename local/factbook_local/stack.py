@@ -23,6 +23,7 @@ EVENT_SOURCES = {
         "BisectBatchOnFunctionError",
         "FunctionResponseTypes",
         "MaximumRetryAttempts",
+        "MaximumRecordAgeInSeconds",
         "DestinationConfig",
     },
     "SQS": {"Queue", "BatchSize", "FunctionResponseTypes", "ScalingConfig"},
@@ -66,6 +67,7 @@ class StreamSource:
     partial: bool = False
     bisect: bool = False
     retries: int = -1
+    max_age: float = -1.0
     on_failure: Any = None
 
 
@@ -231,5 +233,6 @@ def _stream_source(
         partial=_partial(said),
         bisect=bool(said.get("BisectBatchOnFunctionError", False)),
         retries=int(said.get("MaximumRetryAttempts", -1)),
+        max_age=float(said.get("MaximumRecordAgeInSeconds", -1)),
         on_failure=((properties.get("DestinationConfig") or {}).get("OnFailure") or {}).get("Destination"),
     )

@@ -4,11 +4,13 @@ import multiprocessing
 from collections.abc import Iterator
 from pathlib import Path
 
+import apsw
 import pytest
+import sqlite_vec
 
 from factbook.domain.errors import SearchUnavailable
 from factbook.domain.filters import EVERYTHING
-from factbook.ports.retrieval.index import IndexMissing, KeywordLeg, Leg, LegFailure
+from factbook.ports.retrieval.index import IndexMissing, KeywordLeg, Leg, LegFailure, VectorLeg
 from factbook_search.sqlite_index import SqliteIndex
 
 from .search_index import EAST, SPACE, SearchIndexContract, ids, put
@@ -110,3 +112,36 @@ def test_what_was_applied_is_there_after_a_restart(tmp_path: Path) -> None:
     assert ids(again.search("t", [KeywordLeg(("word",), EVERYTHING, 10)])[0]) == ["it"]
     assert [info.space for info in again.indexes()] == [SPACE]
     again.close()
+
+
+@pytest.mark.parametrize("lost", ["docs", "words", "terms", "vectors", "indexes"])
+def test_tables_that_are_dropped_under_a_service_are_a_missing_index_until_one_is_made(
+    tmp_path: Path, lost: str
+) -> None:
+    index = SqliteIndex(tmp_path / "search.db")
+    index.activate(index.create(SPACE).name)
+    index.apply([put("t", "it", "word", vector=EAST)])
+    name = index.indexes()[0].name
+    other = apsw.Connection(str(tmp_path / "search.db"))
+    other.enable_load_extension(True)
+    other.load_extension(sqlite_vec.loadable_path())
+    other.execute(f"DROP TABLE {lost if lost == 'indexes' else lost + '_1'}")
+    other.close()
+
+    assert index.indexes() == []
+    for operation in (
+        lambda: index.search("t", [KeywordLeg(("word",), EVERYTHING, 5), VectorLeg(EAST, EVERYTHING, 5)]),
+        lambda: index.apply([put("t", "it", "word", vector=EAST, version=2)]),
+        lambda: index.lookup("t", ["it"]),
+        index.walk,
+        index.refresh,
+        lambda: index.activate(name),
+    ):
+        with pytest.raises(IndexMissing):
+            operation()
+    index.drop(name)
+
+    index.activate(index.create(SPACE).name)
+    assert index.apply([put("t", "it", "word", vector=EAST)]) == []
+    assert ids(index.search("t", [KeywordLeg(("word",), EVERYTHING, 5)])[0]) == ["it"]
+    assert len(index.indexes()) == 1

@@ -11,8 +11,12 @@ from support.principals import TenantService
 
 from factbook.adapters.dynamodb.client import to_item
 from factbook.adapters.facts.dynamodb_items import head_item
+from factbook.api.retrieval.events import RESERVE_SECONDS
 from factbook.domain.errors import SearchUnavailable, StorageUnavailable
-from factbook.ports.retrieval.index import Refused
+from factbook.domain.filters import AllOf
+from factbook.ports.retrieval.index import EmbeddingSpace, Refused
+from factbook.usecases.retrieval.searching import Asked, find
+from factbook.wiring.retrieval.services import INDEXING_PATIENCE
 
 
 def _module():
@@ -157,7 +161,7 @@ def test_what_a_time_to_live_removed_is_forgotten_with_its_revisions(wired, writ
 
 
 def test_a_removed_fact_whose_payload_stays_is_sent_again_until_it_is_gone(
-    services, wired, writer, monkeypatch
+    services, wired, writer, tenant, monkeypatch
 ):
     large, other = _write(writer, "x" * 70_000), _write(writer, "tea")
     blobs = writer.services.memory.blobs
@@ -214,3 +218,159 @@ def test_a_command_answers_with_its_progress(wired):
     for command in ("reconcile", "rebuild", "progress"):
         answer = FUNCTION({"factbook": command})
         assert (answer["problem"], answer["waiting"], answer["job"]["phase"]) == (None, 0, "done")
+
+
+def _expired(writer, tenant):
+    """The stream's record of a fact that its time to live removed: two revisions, each with a payload."""
+    head = _write(writer, {"text": "tea " * 20_000})
+    writer.admin.call("POST", f"/v1/memory/facts/{head.fact.id}/supersede", {"content": "milk " * 20_000})
+    head = writer.services.memory.facts.head(tenant, head.fact.id)
+    return head, _record(head, name="REMOVE")
+
+
+def _payloads(moto, tenant, head):
+    prefix = f"facts/{tenant}/{head.fact.id}/"
+    found = moto.client("s3").list_objects_v2(Bucket=moto.settings.blobs_bucket, Prefix=prefix)
+    return found["KeyCount"]
+
+
+def _is_gone(moto, writer, tenant, head):
+    revisions = writer.services.memory.facts.revisions(tenant, head.fact.id, 99, 10**6)
+    return revisions == ([], False) and _payloads(moto, tenant, head) == 0
+
+
+def test_a_deployment_without_search_removes_what_is_left_of_expired_facts(services, writer, tenant, moto):
+    services.settings = replace(services.settings, search_sqlite="")
+    head, record = _expired(writer, tenant)
+    assert _payloads(moto, tenant, head) == 2
+
+    assert follow([_record(_write(writer, "tea")), record]) == {"batchItemFailures": []}
+    assert _is_gone(moto, writer, tenant, head)
+    assert "no search index" in FUNCTION({"source": "aws.scheduler"})["problem"]
+
+
+@pytest.mark.parametrize("failing", ["apply", "indexes"])
+def test_what_is_left_of_expired_facts_is_removed_while_the_index_is_down(
+    wired, writer, tenant, moto, monkeypatch, failing
+):
+    head, record = _expired(writer, tenant)
+    follow([_record(head)])
+
+    def down(*_, **__):
+        raise SearchUnavailable("down")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(wired.index, failing, down)
+        assert len(follow([record])["batchItemFailures"]) == 1
+    assert _is_gone(moto, writer, tenant, head)
+    assert _found(wired, tenant, "milk") == [head.fact.id]
+    assert follow([record]) == {"batchItemFailures": []}
+    assert _found(wired, tenant, "milk") == []
+
+
+def test_one_facts_store_keeps_no_other_from_being_removed(
+    services, wired, writer, tenant, moto, monkeypatch
+):
+    (first, one), (second, two) = _expired(writer, tenant), _expired(writer, tenant)
+    remove = services.facts.remains.remove
+
+    def struck(last):
+        if last.id == first.fact.id:
+            raise PermissionError("not one of our errors")
+        remove(last)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(services.facts.remains, "remove", struck)
+        failed = follow([one, two])["batchItemFailures"]
+    assert failed == [{"itemIdentifier": one["dynamodb"]["SequenceNumber"]}]
+    assert _is_gone(moto, writer, tenant, second)
+    assert follow([one]) == {"batchItemFailures": []}
+    assert _is_gone(moto, writer, tenant, first)
+
+
+def test_a_revision_that_was_edited_past_being_read_keeps_no_other(services, wired, writer, tenant, moto):
+    head, record = _expired(writer, tenant)
+    key = {"pk": {"S": f"{tenant}|{head.fact.id}"}, "sk": {"S": "v0000000009"}}
+    moto.client("dynamodb").put_item(TableName=moto.settings.facts_table, Item={**key, "d": {"S": "?"}})
+
+    assert follow([record]) == {"batchItemFailures": []}
+    assert _payloads(moto, tenant, head) == 0
+    moto.client("dynamodb").delete_item(TableName=moto.settings.facts_table, Key=key)
+
+
+def test_what_a_stream_gave_up_is_repaired_by_itself(wired, writer, tenant, moto):
+    FUNCTION({"source": "aws.scheduler"})
+    head = _write(writer, "tea unheard")
+    description = json.dumps({"requestContext": {"condition": "RecordAgeExceeded"}})
+
+    assert FUNCTION({"Records": [{"eventSource": "aws:sqs", "messageId": "m", "body": description}]}) == {
+        "batchItemFailures": []
+    }
+    assert letters_of(moto, wired) == [{"key": "stream", "reason": description}]
+    answer = FUNCTION({"source": "aws.scheduler"})
+
+    assert (answer["problem"], answer["job"]["kind"], answer["job"]["phase"]) == (None, "repair", "done")
+    assert _found(wired, tenant, "unheard") == [head.fact.id]
+    assert FUNCTION({"source": "aws.scheduler"})["job"] == answer["job"]
+
+
+def test_what_the_index_refused_is_looked_at_once_more_and_no_oftener(wired, writer, tenant, monkeypatch):
+    head = _write(writer, "tea")
+    apply = wired.index.apply
+
+    def refusing(changes, index):
+        kept = [change for change in changes if change.id != head.fact.id]
+        refused = [Refused(change, "mapping", retry=False) for change in changes if change.id == head.fact.id]
+        return [*refused, *apply(kept, index=index)]
+
+    with monkeypatch.context() as patch:
+        patch.setattr(wired.index, "apply", refusing)
+        assert follow([_record(head)]) == {"batchItemFailures": []}
+        first = FUNCTION({"source": "aws.scheduler"})["job"]
+        assert (first["kind"], first["phase"]) == ("repair", "done")
+        assert FUNCTION({"source": "aws.scheduler"})["job"] == first
+    assert wired.backlog.of(tenant, head.fact.id).trouble == "refused"
+
+
+def test_words_are_indexed_and_found_while_the_key_of_the_embeddings_cannot_be_read(
+    services, moto, writer, tenant
+):
+    services.settings = replace(
+        services.settings,
+        memory_embeddings="openai-compat",
+        memory_embeddings_url="http://127.0.0.1:9/v1",
+        memory_embeddings_model="m",
+        memory_embeddings_api_key="arn:aws:secretsmanager:us-east-1:123456789012:secret:none",
+    )
+    space = EmbeddingSpace("m", 8)
+    index = services.searching.index
+    index.activate(index.create(space).name)
+    head = _write(writer, "tea")
+
+    assert follow([_record(head)]) == {"batchItemFailures": []}
+    assert _found(services.searching, tenant, "tea") == [head.fact.id]
+    assert services.searching.backlog.of(tenant, head.fact.id).trouble == "embedding"
+    assert FUNCTION({"source": "aws.scheduler"})["problem"] is None
+    asked = Asked("both", "tea", 10)
+    found = find(services.searching.engine, tenant, asked, AllOf(), lambda hits: {key: key for key in hits})
+    assert ([key for key, _ in found.found], found.degraded) == ([head.fact.id], "embeddings-unavailable")
+
+
+def test_an_invocation_stops_when_its_time_is_nearly_up(wired, writer):
+    class Context:
+        aws_request_id = "r"
+
+        def get_remaining_time_in_millis(self):
+            return 5_000
+
+    records = [_record(_write(writer, "tea")), _record(_write(writer, "coffee"))]
+    answer = FUNCTION({"Records": records}, Context())
+    assert [each["itemIdentifier"] for each in answer["batchItemFailures"]] == [
+        record["dynamodb"]["SequenceNumber"] for record in records
+    ]
+    begun = FUNCTION({"factbook": "reconcile"}, Context())["job"]
+    assert (begun["phase"], begun["records"]) == ("facts", 0)
+
+
+def test_an_endpoint_that_hangs_is_given_up_within_what_an_invocation_keeps_in_reserve():
+    assert (1 + INDEXING_PATIENCE["retries"]) * INDEXING_PATIENCE["timeout"] < RESERVE_SECONDS

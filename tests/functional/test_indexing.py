@@ -1,5 +1,6 @@
 """The index follows the tables: faults, catching up, builds, repairs, and no order of events that brings a fact back."""
 
+import contextlib
 import itertools
 from dataclasses import replace
 
@@ -7,8 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.search_world import WordEmbedder, World, admin
+from support.struck import Blow, Blows, Death, Struck
 
-from factbook.domain.errors import SearchUnavailable
+from factbook.domain.errors import SearchUnavailable, StorageUnavailable
 from factbook.domain.policy.policies import Policy, TypePolicy
 from factbook.domain.retrieval.searchable import index_version
 from factbook.ports.deadline import Deadline
@@ -63,6 +65,129 @@ def test_one_text_the_embedder_refuses_does_not_hold_up_the_others(world):
 
     assert world.deliver(*heads) == set()
     assert [_state(world, head)[0] for head in heads] == ["indexed", "failed", "indexed"]
+
+
+def test_a_refused_text_is_final_and_visible_until_its_fact_changes(world):
+    world.embedder.refused = "poison"
+    head = world.write(ADMIN, "poison in words")
+
+    assert _state(world, head) == ("failed", "embedding-refused")
+    assert index_progress(world.jobs, world.backlog, None).waiting == 0
+    calls = world.embedder.calls
+    assert index_jobs.catch_up(world.ports, Deadline(60)) == 0
+    assert index_jobs.repair(world.ports, Deadline(60)).counters["changed"] == 0
+    assert world.embedder.calls == calls
+    assert world.words(ADMIN, "poison") == ["poison in words"]
+    assert _state(world, world.supersede(head, ADMIN, "a kitten")) == ("indexed", None)
+
+
+def test_a_long_text_of_which_a_part_is_refused_is_found_by_its_other_parts(world):
+    world.embedder.refused = "poison"
+    head = world.write(ADMIN, {"text": "kitten " * 700 + "poison " + "tea " * 50})
+
+    assert _state(world, head) == ("failed", "embedding-refused")
+    assert len(world.find(ADMIN, "feline", "semantic").facts) == 1
+
+
+def test_a_tenant_whose_records_cannot_be_embedded_does_not_keep_anothers_waiting(world):
+    other = admin("t0"), admin("t2")
+    world.embedder.down = True
+    for number in range(150):
+        world.write(ADMIN, f"stuck {number}")
+    heads = [world.write(who, "a kitten") for who in other for _ in range(3)]
+    assert {_state(world, head) for head in heads} == {("pending", "embedding")}
+
+    world.embedder.down, world.embedder.stuck = False, "stuck"
+    index_jobs.catch_up(world.ports, Deadline(60))
+
+    assert {_state(world, head) for head in heads} == {("indexed", None)}
+    assert index_progress(world.jobs, world.backlog, "t1").waiting == 150
+    assert index_progress(world.jobs, world.backlog, "t2").waiting == 0
+    world.embedder.stuck = ""
+    index_jobs.catch_up(world.ports, Deadline(60))
+    assert index_progress(world.jobs, world.backlog, None).waiting == 0
+
+
+def test_one_tenants_store_ends_no_other_tenants_catching_up(world, monkeypatch):
+    world.embedder.down = True
+    heads = [world.write(admin(tenant), "a kitten") for tenant in ("t1", "t2", "t3")]
+    world.embedder.down = False
+    heads_of = world.facts.heads
+
+    def struck(tenant, ids):
+        if tenant == "t2":
+            raise StorageUnavailable
+        return heads_of(tenant, ids)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(world.facts, "heads", struck)
+        index_jobs.catch_up(world.ports, Deadline(60))
+    assert [_state(world, head)[0] for head in heads] == ["indexed", "pending", "indexed"]
+
+
+class Refused403(Exception):
+    """What the SDK raises for a payload or key that a role may not read: nothing of ours."""
+
+
+@pytest.mark.parametrize("error", [StorageUnavailable, Refused403])
+def test_a_payload_that_cannot_be_read_waits_and_holds_nobody_up(world, monkeypatch, error):
+    large = world.write(ADMIN, {"text": "walrus " + "x " * 50_000}, deliver=False)
+    small = world.write(admin("t2"), "tea", deliver=False)
+
+    def unreadable(*_):
+        raise error
+
+    with monkeypatch.context() as patch:
+        patch.setattr(type(world.indexing.blobs), "read", unreadable)
+        assert world.deliver(large, small) == set()
+        assert index_jobs.rebuild(world.ports, Deadline(60)).phase == "done"
+        world.restart()
+        index_jobs.catch_up(world.ports, Deadline(60))
+    assert (_state(world, large), _state(world, small)) == (("pending", "payload"), ("indexed", None))
+    assert world.words(admin("t2"), "tea") == ["tea"]
+
+    index_jobs.catch_up(world.ports, Deadline(60))
+    assert _state(world, large) == ("indexed", None)
+
+
+def test_large_payloads_are_read_in_bounded_portions_and_each_is_kept(world, monkeypatch):
+    for number in range(8):
+        world.write(ADMIN, {"text": f"walrus{number} " + "x " * 36_000}, deliver=False)
+    monkeypatch.setattr(index_jobs, "PORTION_BYTES", 180_000)
+    monkeypatch.setattr(indexing, "PORTION_BYTES", 180_000)
+    read, at_once, bodies = [0], [], world.blobs.bodies
+
+    def reading(_, ref):
+        read[0] += len(bodies[ref])
+        return bodies[ref]
+
+    keep = world.jobs.keep
+
+    def keeping(job):
+        at_once.append(read[0])
+        read[0] = 0
+        return keep(job)
+
+    monkeypatch.setattr(type(world.indexing.blobs), "read", reading)
+    monkeypatch.setattr(world.jobs, "keep", keeping)
+    assert index_jobs.repair(world.ports, Deadline(60)).counters["changed"] == 8
+    assert sum(at_once) > 8 * 70_000
+    assert max(at_once) <= 180_000
+
+
+def test_a_batch_stops_at_its_deadline_and_goes_on_with_what_is_left(world, monkeypatch):
+    heads = [
+        world.write(ADMIN, {"text": f"walrus{number} " + "x " * 36_000}, deliver=False) for number in range(4)
+    ]
+    monkeypatch.setattr(indexing, "PORTION_BYTES", 100_000)
+    ticks = itertools.count()
+    outcome = indexing.index_heads(world.indexing, heads, Deadline(3, elapsed=lambda: next(ticks)))
+
+    left = [head for head in heads if ("t1", head.fact.id) in outcome.again]
+    assert 0 < len(left) < 4
+    assert left == heads[-len(left) :]  # in order, so that a stream goes on behind what is done
+    assert world.deliver(*left) == set()
+    assert len(world.find(ADMIN, "x").facts) == 4
 
 
 def test_an_index_that_is_down_holds_the_batch_back_and_catches_up_to_an_equal_state(world, monkeypatch):
@@ -219,6 +344,83 @@ def test_a_build_resumes_from_its_last_page_wherever_it_was_stopped(new_world, c
     assert len(world.index.indexes()) == 1
 
 
+def test_a_first_build_takes_writes_from_its_first_moment(new_world, monkeypatch):
+    monkeypatch.setattr(index_jobs, "PAGE", 5)
+    world = new_world(embedder=WordEmbedder())
+    heads = [world.write(ADMIN, f"kitten {number}", deliver=False) for number in range(20)]
+    ticks = itertools.count()
+    job = index_jobs.run_jobs(world.ports, Deadline(4, elapsed=lambda: next(ticks)))
+    assert (job.phase, 0 < job.counters["records"] < 20) == ("facts", True)
+
+    first = min(heads, key=lambda head: head.fact.id)  # the walk is past it
+    changed = world.supersede(first, ADMIN, "a changed kitten", deliver=False)
+    late = world.write(ADMIN, "a late kitten", deliver=False)
+    assert indexing.index_heads(world.indexing, [changed, late]).again == set()
+    with pytest.raises(SearchUnavailable):
+        world.find(ADMIN, "kitten")
+
+    assert index_jobs.run_jobs(world.ports, Deadline(60)).phase == "done"
+    world.restart()
+    found = world.words(ADMIN, "kitten", limit=100)
+    assert {"a changed kitten", "a late kitten"} <= set(found)
+    assert len(found) == 21
+
+
+@pytest.mark.parametrize("blow", Blow)
+@pytest.mark.parametrize("kind", ["build", "repair"])
+def test_whatever_stops_a_job_at_any_call_of_its_store_it_ends_alike(new_world, monkeypatch, kind, blow):
+    monkeypatch.setattr(index_jobs, "PAGE", 5)
+    at = 0
+    while True:
+        world = new_world()
+        world.start()
+        heads = [world.write(ADMIN, f"kitten {number}", deliver=False) for number in range(12)]
+        if kind == "build":
+            world.embedder = WordEmbedder()
+            world.restart()
+        blows = Blows(blow, at)
+        run = index_jobs.run_jobs if kind == "build" else index_jobs.repair
+        with contextlib.suppress(Death, StorageUnavailable):
+            run(replace(world.ports, jobs=Struck(world.jobs, blows)), Deadline(60))
+        world.restart()
+        assert run(world.ports, Deadline(60)).phase == "done"
+        world.restart()
+        entries = world.index.walk(limit=100).entries
+        assert {entry.id for entry in entries if entry.live} == {head.fact.id for head in heads}
+        assert len(world.index.indexes()) == 1
+        if at >= len(blows.calls):
+            break
+        at += 3
+
+
+def test_a_repair_that_was_asked_for_starts_by_itself_once(world):
+    lost = world.write(ADMIN, "tea unheard", deliver=False)
+    assert index_jobs.run_jobs(world.ports, Deadline(60)).kind == "build"
+    assert world.words(ADMIN, "tea") == []
+
+    index_jobs.ask_for_repair(world.jobs, world.clock)
+    world.clock.advance(seconds=1)
+    job = index_jobs.run_jobs(world.ports, Deadline(60))
+
+    assert (job.kind, job.phase, job.counters["changed"]) == ("repair", "done", 1)
+    assert world.words(ADMIN, "tea") == ["tea unheard"]
+    assert _state(world, lost) == ("indexed", None)
+    assert index_jobs.run_jobs(world.ports, Deadline(60)).step == job.step
+
+
+def test_a_repair_asked_for_while_one_runs_follows_it(world):
+    running = index_jobs.repair(world.ports, Deadline(0))
+    world.clock.advance(seconds=1)
+    index_jobs.ask_for_repair(world.jobs, world.clock)
+    world.clock.advance(seconds=1)
+
+    first = index_jobs.run_jobs(world.ports, Deadline(60))
+    second = index_jobs.run_jobs(world.ports, Deadline(60))
+
+    assert first.started_at == running.started_at < second.started_at
+    assert [first.phase, second.phase] == ["done", "done"]
+
+
 def test_a_build_whose_index_was_dropped_meanwhile_starts_again(world):
     world.write(ADMIN, "tea")
     world.embedder = WordEmbedder("larger", dimensions=96)
@@ -232,16 +434,33 @@ def test_a_build_whose_index_was_dropped_meanwhile_starts_again(world):
     assert world.words(ADMIN, "tea", "semantic") == ["tea"]
 
 
-def test_a_build_waits_for_an_embedder_that_is_down(new_world):
+def test_a_first_index_is_of_words_while_the_embedder_is_down_and_then_of_both(new_world):
     world = new_world(embedder=WordEmbedder())
+    world.write(ADMIN, "a kitten", deliver=False)
     world.embedder.down = True
 
+    world.start()
+    assert (world.space, world.words(ADMIN, "kitten")) == (None, ["a kitten"])
     with pytest.raises(EmbeddingsUnavailable):
-        world.start()
-    assert world.index.indexes() == []
+        world.start()  # the one in use goes on serving
+    assert (world.words(ADMIN, "kitten"), len(world.index.indexes())) == (["a kitten"], 1)
+
     world.embedder.down = False
     world.start()
     assert world.space is not None
+    assert world.words(ADMIN, "feline", "semantic") == ["a kitten"]
+
+
+@pytest.mark.parametrize("command", [index_jobs.run_jobs, index_jobs.rebuild])
+def test_another_models_index_waits_for_an_embedder_that_is_down(world, command):
+    world.embedder = WordEmbedder("larger", dimensions=96)
+    world.embedder.down = True
+    world.restart()
+    before = world.index.indexes()
+
+    with pytest.raises(EmbeddingsUnavailable):
+        command(world.ports, Deadline(60))
+    assert world.index.indexes() == before
 
 
 def test_a_repair_brings_what_is_missing_and_removes_what_is_gone(world):

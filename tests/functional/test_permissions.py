@@ -33,8 +33,9 @@ NEVER_CALLED_HERE = {
     # Services that are somebody else's here: a search in SQLite, no embeddings, a key in a file.
     "es:ESHttpGet", "es:ESHttpHead", "es:ESHttpPost", "es:ESHttpPut", "es:ESHttpDelete",
     "secretsmanager:GetSecretValue", "kms:Sign", "kms:GetPublicKey",
-    "sqs:SendMessage CheckpointDeadLetters.Arn *",
-    "dynamodb:BatchGetItem LogTable.Arn *", "dynamodb:DeleteItem AccessTable.Arn backlog|*|job|index",
+    "sqs:SendMessage CheckpointDeadLetters.Arn *", "sqs:SendMessage IndexDiscards.Arn *",
+    "sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes",
+    "dynamodb:BatchGetItem LogTable.Arn *",
     # Without it a missing object is forbidden, not missing.
     "s3:ListBucket",
 }  # fmt: skip
@@ -68,8 +69,8 @@ class Story:
             app.services = lambda wired=self.wired[name]: wired  # type: ignore[misc]
         self.consumers = {name: load_function(name) for name in ("index", "checkpoint")}
         for name, module in self.consumers.items():
-            handler = module.lambda_handler if name == "index" else module
-            handler.services = lambda wired=self.wired[name]: wired
+            module.services = lambda wired=self.wired[name]: wired  # type: ignore[attr-defined]
+        self.consumers["index"].lambda_handler.services = lambda: self.wired["index"]
 
     def _client(self, service: str) -> Any:
         if service == "sqs":

@@ -145,6 +145,22 @@ def test_a_rebuild_finds_every_message_again_in_the_same_order(world):
     assert world.recalled(ADMIN, "apples 77", "both", limit=100) == before
 
 
+def test_messages_far_apart_in_a_run_are_read_without_what_lies_between(world, monkeypatch):
+    entries = world.say(ADMIN, "r1", *(("ana", f"word {number}") for number in range(40)), deliver=False)
+    read = []
+    entries_of = world.log.entries
+
+    def counting(tenant, run, since, limit):
+        found, more = entries_of(tenant, run, since, limit)
+        read.extend(found)
+        return found, more
+
+    monkeypatch.setattr(world.log, "entries", counting)
+    world.hear(entries[12], entries[39])
+    assert len(read) == 2 * 11
+    assert set(world.recalled(ADMIN, "word")) == {"word 12", "word 39"}
+
+
 def test_messages_said_while_the_embedder_is_down_are_caught_up_with(world):
     world.embedder.down = True
     world.say(ADMIN, "r1", ("ana", "a kitten"), scope=TALK)

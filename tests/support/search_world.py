@@ -46,7 +46,7 @@ SYNONYMS = {"felin": "cat", "kitten": "cat"}
 
 
 class WordEmbedder:
-    """Embedder: each word is a direction, synonyms share one. `down`, `broken`, `refused` make it fail as real ones do."""
+    """Embedder: each word is a direction, synonyms share one. `down`, `broken`, `stuck`, `refused` make it fail as real ones do."""
 
     def __init__(self, model: str = "words", dimensions: int = 64) -> None:
         self.model = model
@@ -54,6 +54,7 @@ class WordEmbedder:
         self.down = False
         self.broken = False
         self.refused = ""
+        self.stuck = ""
         self.calls = 0
 
     def embed(
@@ -67,7 +68,7 @@ class WordEmbedder:
     def _embed(self, text: str, dimensions: int | None) -> Vector | EmbeddingFailure:
         if self.refused and self.refused in text:
             return EmbeddingFailure("the endpoint refused the text", refused=True)
-        if self.broken or dimensions not in (None, self.dimensions):
+        if self.broken or (self.stuck and self.stuck in text) or dimensions not in (None, self.dimensions):
             return EmbeddingFailure("the endpoint's vector has another size")
         vector = [1e-3] * self.dimensions
         for word in TOKENIZER.document(text):
@@ -171,7 +172,7 @@ class FakeJobs:
         return self._kept.get((name, tenant))
 
     def keep(self, job: Job) -> bool:
-        there = self.job(job.name, job.tenant)
+        there = self._kept.get((job.name, job.tenant))
         if job.step != (0 if there is None else there.step + 1):
             return there == job
         self._kept[job.name, job.tenant] = job

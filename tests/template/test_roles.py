@@ -81,6 +81,12 @@ GRANTS = {
         "FactsTable.Arn/stream/*": items("ListStreams"),
         "LogTable.Arn/stream/*": items("ListStreams"),
         "IndexDeadLetters.Arn": {"sqs:SendMessage"},
+        "IndexDiscards.Arn": {
+            "sqs:SendMessage",
+            "sqs:ReceiveMessage",
+            "sqs:DeleteMessage",
+            "sqs:GetQueueAttributes",
+        },
         "FactsTable.Arn": items("BatchGetItem", "Query", "DeleteItem"),
         "FactsTable.Arn/index/admin": items("Scan"),
         "LogTable.Arn": items("BatchGetItem", "Query", "Scan"),

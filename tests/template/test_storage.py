@@ -138,6 +138,15 @@ def test_what_holds_data_outlives_the_stack_unless_told_otherwise(template: Temp
 def test_dead_letters_are_encrypted_and_wait_two_weeks(template: Template) -> None:
     queues = {name: properties_of(template, name) for name in template.of_type("AWS::SQS::Queue")}
 
-    assert queues.keys() == {"IndexDeadLetters", "CheckpointDeadLetters"}
-    for queue in queues.values():
-        assert queue == {"MessageRetentionPeriod": 14 * 24 * 3600, "SqsManagedSseEnabled": True}
+    assert queues.keys() == {"IndexDeadLetters", "IndexDiscards", "CheckpointDeadLetters"}
+    for name, queue in queues.items():
+        kept = {"MessageRetentionPeriod": 14 * 24 * 3600, "SqsManagedSseEnabled": True}
+        assert {**queue, **kept} == queue
+        assert queue == kept or name == "IndexDiscards"
+
+
+def test_what_the_index_gave_up_is_heard_of_and_then_lies_with_the_dead_letters(template: Template) -> None:
+    discards = properties_of(template, "IndexDiscards")
+
+    assert discards["RedrivePolicy"]["deadLetterTargetArn"] == "IndexDeadLetters.Arn"
+    assert discards["VisibilityTimeout"] >= 6 * properties_of(template, "IndexFunction")["Timeout"]

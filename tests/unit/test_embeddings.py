@@ -188,6 +188,32 @@ def test_a_key_that_names_a_secret_is_fetched():
     assert endpoint.requests[0][1]["Authorization"] == "Bearer value-of-k"
 
 
+def test_a_text_is_to_blame_only_while_the_endpoint_takes_others():
+    def picky(texts):
+        return (400, {}, {}) if any("poison" in text for text in texts) else _good(texts)
+
+    with Endpoint(picky) as endpoint:
+        embedder = OpenAICompatibleEmbedder(EmbeddingSettings(endpoint.url, "m"))
+        for texts in (["poison"], ["poison", "more poison"]):
+            assert all(isinstance(made, EmbeddingFailure) and made.refused for made in embedder.embed(texts))
+        fine, poison = embedder.embed(["fine", "poison"])
+    assert isinstance(fine, tuple)
+    assert poison.refused
+
+
+@pytest.mark.parametrize("status", [400, 413, 422])
+def test_an_endpoint_that_refuses_whatever_it_is_asked_is_unavailable(status):
+    with Endpoint(lambda texts: (status, {}, {})) as endpoint, pytest.raises(EmbeddingsUnavailable):
+        OpenAICompatibleEmbedder(EmbeddingSettings(endpoint.url, "m")).embed(["a", "b", "c"])
+
+
+def test_a_vector_that_no_index_can_hold_is_no_refusal():
+    with Endpoint(lambda texts: _good(texts, lambda text: [0.0, 0.0])) as endpoint:
+        (made,) = OpenAICompatibleEmbedder(EmbeddingSettings(endpoint.url, "m")).embed(["a"])
+    assert isinstance(made, EmbeddingFailure)
+    assert not made.refused
+
+
 @pytest.mark.parametrize("error", [StorageUnavailable, Throttled])
 def test_embeddings_are_unavailable_while_their_key_cannot_be_read(error):
     def secret(arn):

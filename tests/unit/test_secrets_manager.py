@@ -1,10 +1,10 @@
 """The key of an embeddings endpoint, kept in Secrets Manager: read once in a while, and what cannot be read is told."""
 
 import pytest
-from botocore.exceptions import ClientError
 from support.emulators import Aws
 
 from factbook.adapters.retrieval.secrets_manager import SecretsManager
+from factbook.domain.errors import StorageUnavailable
 
 
 def test_a_secret_is_read_by_its_arn_and_trusted_for_a_while(moto: Aws) -> None:
@@ -18,6 +18,6 @@ def test_a_secret_is_read_by_its_arn_and_trusted_for_a_while(moto: Aws) -> None:
     assert SecretsManager(client).text(arn) == "second"
 
 
-def test_a_secret_that_is_not_there_has_to_be_mended(moto: Aws) -> None:
-    with pytest.raises(ClientError, match="ResourceNotFound"):
+def test_a_secret_that_cannot_be_read_is_unavailable_whatever_the_reason(moto: Aws) -> None:
+    with pytest.raises(StorageUnavailable):
         SecretsManager(moto.client("secretsmanager")).text("arn:aws:secretsmanager:us-east-1:1:secret:none")

@@ -11,7 +11,7 @@ import secrets
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -46,8 +46,9 @@ from factbook.ports.retrieval.index import (
 )
 
 from .sqlite_filters import MANY, condition
-from .sqlite_schema import COLUMNS, REGISTRY, create_tables, drop_tables
+from .sqlite_schema import COLUMNS, REGISTRY, WHOLE, create_tables, drop_tables
 
+_MISSING = "There is no search index. Rebuild it."
 K1, B = 1.2, 0.75
 NEAREST = 4096
 """The most neighbours sqlite-vec gives."""
@@ -165,19 +166,33 @@ class SqliteIndex:
             self._table(index)
 
     def indexes(self) -> list[IndexInfo]:
-        with self._transaction():
-            rows = self._db.execute("SELECT name, model, dimensions, active FROM indexes ORDER BY k")
-            return [IndexInfo(name, _space(model, size), bool(active)) for name, model, size, active in rows]
+        """Those whose tables are there: somebody may have dropped tables under a service that runs."""
+        try:
+            with self._transaction():
+                rows = self._db.execute(
+                    f"SELECT name, model, dimensions, active FROM indexes WHERE {WHOLE} ORDER BY k"
+                )
+                return [
+                    IndexInfo(name, _space(model, size), bool(active)) for name, model, size, active in rows
+                ]
+        except IndexMissing:
+            return []
 
     def create(self, space: EmbeddingSpace | None) -> IndexInfo:
         model, dimensions = (space.model, space.dimensions) if space else (None, None)
         slug = re.sub(r"[^a-z0-9]+", "-", (model or "keyword").lower()).strip("-")[:40]
         name = f"{slug}-{secrets.token_hex(4)}"
         with self._transaction("IMMEDIATE"):
+            self._db.execute(REGISTRY)
+            lost: Any = self._db.execute(f"DELETE FROM indexes WHERE NOT {WHOLE} RETURNING k")
+            for (k,) in lost.fetchall():
+                self._drop_tables(k)
             self._db.execute(
                 "INSERT INTO indexes(name, model, dimensions) VALUES (?, ?, ?)", (name, model, dimensions)
             )
-            for statement in create_tables(self._db.last_insert_rowid(), dimensions):
+            k = self._db.last_insert_rowid()
+            self._drop_tables(k)  # of a registry that was lost, and with it the count of its indexes
+            for statement in create_tables(k, dimensions):
                 self._db.execute(statement)
         return IndexInfo(name, space, active=False)
 
@@ -187,16 +202,22 @@ class SqliteIndex:
             self._db.execute("UPDATE indexes SET active = (name = ?)", (name,))
 
     def drop(self, name: str) -> None:
-        with self._transaction("IMMEDIATE"):
+        with suppress(IndexMissing), self._transaction("IMMEDIATE"):
             row = self._db.execute("DELETE FROM indexes WHERE name = ? RETURNING k", (name,)).fetchone()
-            for statement in drop_tables(row[0]) if row else ():
-                self._db.execute(statement)
+            if row is not None:
+                self._drop_tables(row[0])
+
+    def _drop_tables(self, k: int) -> None:
+        for statement in drop_tables(k):
+            self._db.execute(statement)
 
     def _table(self, name: str | None) -> "_Table":
         chosen = ("name = ?", (name,)) if name is not None else ("active = 1", ())
-        row = self._db.execute(f"SELECT k, dimensions FROM indexes WHERE {chosen[0]}", chosen[1]).fetchone()
+        row = self._db.execute(
+            f"SELECT k, dimensions FROM indexes WHERE {chosen[0]} AND {WHOLE}", chosen[1]
+        ).fetchone()
         if row is None:
-            raise IndexMissing("There is no search index. Rebuild it.")
+            raise IndexMissing(_MISSING)
         return _Table(*row)
 
     def _answer(self, tenant: str, leg: Leg, table: "_Table", timeout: float) -> LegAnswer:
@@ -299,6 +320,10 @@ def _outages() -> Iterator[None]:
         yield
     except _OUTAGES as error:
         raise SearchUnavailable("The search index is not available. Try again.") from error
+    except apsw.SQLError as error:
+        if "no such table" in str(error):
+            raise IndexMissing(_MISSING) from error
+        raise
 
 
 def _within(tenant: str, rule: Filter) -> tuple[str, dict[str, str | int]]:

@@ -13,6 +13,12 @@ CREATE TABLE IF NOT EXISTS indexes(
   active INTEGER NOT NULL DEFAULT 0)
 """
 
+WHOLE = """
+(SELECT count(*) FROM sqlite_master WHERE name IN ('docs_' || k, 'words_' || k, 'terms_' || k, 'vectors_' || k))
+  = CASE WHEN dimensions IS NULL THEN 3 ELSE 4 END
+"""
+"""Of a row of the registry: whether the tables of that index are there."""
+
 COLUMNS = (
     "tenant",
     "id",

@@ -25,6 +25,7 @@ SHARD = "shardId-00000000000000000000-00000000"
 _WAIT_SECONDS = 20.0
 _RETRY_SECONDS, _LONGEST_RETRY = 0.1, 10.0
 """Between two tries of a batch: doubled each time, up to the longest."""
+_MOST_DOUBLINGS = 10
 
 
 class Stream(Protocol):
@@ -100,7 +101,18 @@ class StreamPump:
         """Bring records to the function, by the rules of retries, bisecting and partial failures, in order."""
         left = deque([_Batch(records)])
         while left:
-            left.extendleft(reversed(await self._try(left.popleft())))
+            batch = await self._without_aged(left.popleft())
+            if batch.records:
+                left.extendleft(reversed(await self._try(batch)))
+
+    async def _without_aged(self, batch: _Batch) -> _Batch:
+        if self._source.max_age < 0:
+            return batch
+        oldest = self._clock() - self._source.max_age
+        aged = tuple(record for record in batch.records if _arrival(record) < oldest)
+        if aged:
+            await self._give_up(replace(batch, records=aged), "RecordAgeExceeded")
+        return replace(batch, records=tuple(record for record in batch.records if _arrival(record) >= oldest))
 
     async def _try(self, batch: _Batch) -> list[_Batch]:
         """One invocation. Answers what is to be tried next, in order."""
@@ -120,13 +132,16 @@ class StreamPump:
         first = min(map(numbers.index, failed)) if failed else 0
         rest = _Batch(batch.records[first:], failures)
         if 0 <= self._source.retries < failures:
-            await self._give_up(rest, outcome)
+            await self._give_up(rest, "RetryAttemptsExhausted", outcome)
             return []
         await self._pause(failures)
         return [rest]
 
     async def _pause(self, failures: int) -> None:
-        await asyncio.sleep(min(self._retry_seconds * 2 ** (failures - 1), _LONGEST_RETRY))
+        doublings = min(
+            failures - 1, _MOST_DOUBLINGS
+        )  # where nothing bounds the tries, they may be thousands
+        await asyncio.sleep(min(self._retry_seconds * 2**doublings, _LONGEST_RETRY))
 
     async def _invoke(self, batch: _Batch) -> Outcome:
         event = json.dumps({"Records": batch.records}).encode()
@@ -135,19 +150,14 @@ class StreamPump:
             if outcome.error is None or outcome.error["errorType"] != "TooManyRequestsException":
                 return outcome
 
-    async def _give_up(self, batch: _Batch, outcome: Outcome) -> None:
+    async def _give_up(self, batch: _Batch, condition: str, outcome: Outcome | None = None) -> None:
         first, last = batch.records[0], batch.records[-1]
         description: dict[str, Any] = {
             "requestContext": {
-                "requestId": outcome.request_id,
+                "requestId": outcome.request_id if outcome else "",
                 "functionArn": self._pool.arn,
-                "condition": "RetryAttemptsExhausted",
+                "condition": condition,
                 "approximateInvokeCount": batch.tries,
-            },
-            "responseContext": {
-                "statusCode": 200,
-                "executedVersion": "$LATEST",
-                **({"functionError": "Unhandled"} if outcome.error else {}),
             },
             "version": "1.0",
             "timestamp": _instant(self._clock()),
@@ -161,6 +171,12 @@ class StreamPump:
                 "streamArn": self._stream.arn,
             },
         }
+        if outcome is not None:
+            description["responseContext"] = {
+                "statusCode": 200,
+                "executedVersion": "$LATEST",
+                **({"functionError": "Unhandled"} if outcome.error else {}),
+            }
         await self._discard(description)
 
 

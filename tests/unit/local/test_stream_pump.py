@@ -90,6 +90,17 @@ def source(**rules: Any) -> StreamSource:
     return StreamSource(function="F", table="T", name="FItems", **rules)
 
 
+def test_a_record_past_its_age_is_given_up_without_being_tried() -> None:
+    function = Function(lambda numbers: [])
+    bench = Bench(function, source(max_age=60.0), now=1_000.0)
+    bench.handle(record(1, at=939.0), record(2, at=940.0))
+    assert function.batches == [[2]]
+    assert [each["requestContext"]["condition"] for each in bench.discarded] == ["RecordAgeExceeded"]
+    assert bench.discarded[0]["requestContext"]["approximateInvokeCount"] == 0
+    assert bench.discarded[0]["DDBStreamBatchInfo"]["batchSize"] == 1
+    assert "responseContext" not in bench.discarded[0]
+
+
 def test_retries_are_counted_and_what_they_exhaust_is_described() -> None:
     function = Function(lambda numbers: None)
     bench = Bench(function, source(retries=2))
@@ -124,6 +135,25 @@ def test_without_a_bound_a_batch_is_tried_until_it_succeeds() -> None:
     bench.handle(record(1))
     assert len(function.batches) == 13
     assert bench.discarded == []
+
+
+def test_a_batch_may_be_tried_thousands_of_times() -> None:
+    tries = iter([*[None] * 2_000, []])
+    function = Function(lambda numbers: next(tries))
+    bench = Bench(function, source())
+    bench.handle(record(1))
+    assert len(function.batches) == 2_001
+
+
+def test_where_age_alone_bounds_the_tries_a_record_is_given_up_for_its_age() -> None:
+    now = iter(range(1_000, 2_000))
+    function = Function(lambda numbers: None)
+    bench = Bench(function, source(retries=-1, max_age=30.0, bisect=True))
+    bench.pump._clock = lambda: next(now)
+    bench.handle(record(1), record(2))
+    assert len(function.batches) > 10
+    assert {each["requestContext"]["condition"] for each in bench.discarded} == {"RecordAgeExceeded"}
+    assert sum(each["DDBStreamBatchInfo"]["batchSize"] for each in bench.discarded) == 2
 
 
 def test_bisecting_does_not_use_up_retries() -> None:

@@ -1,7 +1,7 @@
 """Walks of the facts table, and what a removed head leaves behind."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -110,8 +110,11 @@ class DynamoRemains:
         self._discard = discard
 
     def remove(self, last: Fact) -> None:
-        for item in self._revisions(last):  # all of them read before the first is removed
-            revision = read_fact(item)
+        for item in self._revisions(last):
+            try:
+                revision = read_fact(item)
+            except UNREADABLE:
+                continue  # whose it is cannot be said: it must not keep the others
             if revision.created_at != last.created_at:
                 continue
             if revision.content_ref is not None:
@@ -122,6 +125,7 @@ class DynamoRemains:
         if last.content_ref is not None:
             self._discard(last.content_ref)
 
-    def _revisions(self, last: Fact) -> list[Item]:
+    def _revisions(self, last: Fact) -> Iterator[Item]:
+        """A page at a time: there may be any number, and what was removed before an end is not read again."""
         values = {":pk": fact_key(last.scope.tenant_id, last.id), ":v": "v"}
-        return list(query_items(self._client, self._table, "pk = :pk AND begins_with(sk, :v)", values))
+        return query_items(self._client, self._table, "pk = :pk AND begins_with(sk, :v)", values)

@@ -39,8 +39,10 @@ class DynamoBacklog:
             self._put(item, **_not_later_than(troubled.version))
         except ConditionFailed:
             return  # what is noted is of a later version
-        # Killed before this, a record has two notes: the later one counts, and at one version the one that waits.
-        self._remove(troubled.tenant, troubled.id, troubled.version, waits=not troubled.waits)
+        # A record may have two notes: the later one counts, and at one version the one that waits. So what failed may lie
+        # behind a note that waits, but no note may wait behind one that failed: it would be tried again.
+        if not troubled.waits:
+            self._remove(troubled.tenant, troubled.id, troubled.version, waits=True)
 
     def settle(self, tenant: str, record: str, version: int) -> None:
         for waits in (True, False):

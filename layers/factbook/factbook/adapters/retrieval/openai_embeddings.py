@@ -17,6 +17,8 @@ MAX_CHARACTERS = 200_000
 _REFUSALS = frozenset({400, 413, 422})
 _RETRIED = frozenset({408, 409, 425, 429, 500, 502, 503, 504})
 _MAX_RETRY_AFTER = 20
+PLAIN_WORD = "word"
+"""No model refuses it for what it says."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +93,15 @@ class OpenAICompatibleEmbedder:
         self, texts: Sequence[str], dimensions: int | None = None, *, model: str | None = None
     ) -> list[Vector | EmbeddingFailure]:
         name = model or self.model
-        return [result for batch in _batches(texts) for result in self._embed_batch(batch, dimensions, name)]
+        made = [result for batch in _batches(texts) for result in self._embed_batch(batch, dimensions, name)]
+        if made and all(isinstance(result, EmbeddingFailure) and result.refused for result in made):
+            self._check_that_it_takes_any(name)
+        return made
+
+    def _check_that_it_takes_any(self, model: str) -> None:
+        """Raises EmbeddingsUnavailable when the endpoint refuses a plain word too: then no text is to blame."""
+        if self._post([PLAIN_WORD], model) is None:
+            raise EmbeddingsUnavailable("refuses every text")
 
     def _embed_batch(
         self, texts: Sequence[str], dimensions: int | None, model: str

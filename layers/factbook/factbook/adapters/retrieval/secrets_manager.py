@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from factbook.adapters.aws_errors import aws_errors
+from factbook.adapters.aws_errors import any_failure_is_unavailable
+from factbook.domain.errors import StorageUnavailable
 
 
 class SecretsManager:
@@ -12,6 +13,9 @@ class SecretsManager:
         self._client = client
 
     def text(self, arn: str) -> str:
-        """The secret's text. Raises Throttled, StorageUnavailable."""
-        with aws_errors("secretsmanager"):
-            return str(self._client.get_secret_value(SecretId=arn)["SecretString"])
+        """The secret's text. Raises StorageUnavailable, whatever the reason: who asks can do without."""
+        with any_failure_is_unavailable():
+            found = self._client.get_secret_value(SecretId=arn)
+        if "SecretString" not in found:
+            raise StorageUnavailable  # it holds bytes
+        return str(found["SecretString"])

@@ -1,6 +1,6 @@
 """The search index: a cache of facts and messages that can be dropped and rebuilt, never the truth.
 
-What every adapter promises (tests/contract/search_index_contract.py):
+What every adapter promises (tests/contract/search_index.py):
 
 * A search names its tenant; no document of another tenant takes part in any leg, whatever the filter says.
 * Each leg applies its filter before it ranks, so `limit` documents that pass come back when there are that many.

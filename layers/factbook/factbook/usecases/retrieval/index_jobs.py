@@ -58,11 +58,12 @@ class IndexJobPorts:
 def run_jobs(ports: IndexJobPorts, deadline: Deadline) -> Job | None:
     """Start a build when one is needed, or a repair that was asked for, and work on the job there is; the job, if any.
 
-    Raises SearchUnavailable, and EmbeddingsUnavailable when a new index needs to know its number of dimensions.
+    Raises SearchUnavailable, and EmbeddingsUnavailable when a new index needs to know its number of dimensions while
+    there is one in use.
     """
     job = _running(ports)
     if job is None:
-        job = _start_build(ports) or _start_asked(ports) or last_job(ports.jobs)
+        job = _start_what_is_needed(ports) or last_job(ports.jobs)
     return _work(ports, job, deadline)
 
 
@@ -148,6 +149,16 @@ def _info(ports: IndexJobPorts, name: str) -> IndexInfo | None:
     return next((info for info in ports.indexing.index.indexes() if info.name == name), None)
 
 
+def _start_what_is_needed(ports: IndexJobPorts) -> Job | None:
+    try:
+        return _start_build(ports) or _start_asked(ports)
+    except EmbeddingsUnavailable:
+        job = _start_asked(ports)  # a repair does not wait for a new model
+        if job is None:
+            raise
+        return job
+
+
 def _start_asked(ports: IndexJobPorts) -> Job | None:
     """A repair, when somebody asked for one since the last job began: that one may have been past what was given up."""
     asked, last = ports.jobs.asked(INDEX), last_job(ports.jobs)
@@ -161,10 +172,11 @@ def _start_build(ports: IndexJobPorts, *, needed: bool = False) -> Job | None:
     active = next((info for info in known if info.active), None)
     if not (needed or active is None or _model_changed(ports, active)):
         return None
+    space = _wanted_space(ports, needed=needed or active is not None)
     for info in known:
         if not info.active:
             ports.indexing.index.drop(info.name)  # what an abandoned build left
-    made = ports.indexing.index.create(_wanted_space(ports))
+    made = ports.indexing.index.create(space)
     return _start(ports, "build", made, "settle" if active else "facts")
 
 
@@ -173,14 +185,23 @@ def _model_changed(ports: IndexJobPorts, active: IndexInfo) -> bool:
     return spaces is not None and (active.space is None or active.space.model != spaces.embedder.model)
 
 
-def _wanted_space(ports: IndexJobPorts) -> EmbeddingSpace | None:
-    """The space of the configured model; its size is what the endpoint answers. Raises EmbeddingsUnavailable."""
+def _wanted_space(ports: IndexJobPorts, *, needed: bool) -> EmbeddingSpace | None:
+    """The space of the configured model; its size is what the endpoint answers.
+
+    Without an answer, an index of words alone is better than none; where there is one in use, or one of vectors is
+    `needed`, EmbeddingsUnavailable is raised.
+    """
     spaces = ports.indexing.spaces
     if spaces is None:
         return None
-    vector = spaces.embedder.embed(["dimensions"])[0]
-    if isinstance(vector, EmbeddingFailure):
-        raise EmbeddingsUnavailable(vector.reason)
+    try:
+        vector = spaces.embedder.embed(["dimensions"])[0]
+        if isinstance(vector, EmbeddingFailure):
+            raise EmbeddingsUnavailable(vector.reason)
+    except EmbeddingsUnavailable:
+        if needed:
+            raise
+        return None
     return EmbeddingSpace(spaces.embedder.model, len(vector))
 
 

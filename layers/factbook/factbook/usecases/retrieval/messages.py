@@ -71,13 +71,27 @@ def index_messages(
 
 
 def drafts_of(ports: MessagePorts, spoken: Iterable[StoredEntry]) -> tuple[list[Draft], Outcome]:
-    """Drafts of messages. Those of a run that cannot be read for now are noted instead. Raises what noting raises."""
-    runs: dict[tuple[str, str], list[StoredEntry]] = {}
-    for entry in spoken:
-        runs.setdefault((entry.tenant, entry.run_id), []).append(entry)
+    """Drafts of messages. Those of a stretch of a run that cannot be read for now are noted instead. Raises what noting raises."""
     return drafts_or_notes(
-        ports.indexing, [(list(map(_unread, run)), partial(_of_run, ports, run)) for run in runs.values()]
+        ports.indexing,
+        [(list(map(_unread, run)), partial(_of_run, ports, run)) for run in _stretches(spoken)],
     )
+
+
+def _stretches(spoken: Iterable[StoredEntry]) -> list[list[StoredEntry]]:
+    """Messages that are read together: of one run, and near enough that little else lies between."""
+    stretches: list[list[StoredEntry]] = []
+    for entry in sorted(spoken, key=lambda each: (each.tenant, each.run_id, each.sequence)):
+        last = stretches[-1][-1] if stretches else None
+        if (
+            last is not None
+            and (last.tenant, last.run_id) == (entry.tenant, entry.run_id)
+            and entry.sequence - last.sequence <= LOOK_BACK
+        ):
+            stretches[-1].append(entry)
+        else:
+            stretches.append([entry])
+    return stretches
 
 
 def is_message(entry: StoredEntry) -> bool:
@@ -106,8 +120,7 @@ def is_spoken(entry: StoredEntry) -> bool:
 
 
 def _of_run(ports: MessagePorts, spoken: list[StoredEntry]) -> list[Draft]:
-    """Drafts of one run's messages; one read gives the entries around all of them."""
-    spoken.sort(key=lambda entry: entry.sequence)
+    """Drafts of one stretch of a run's messages; one read gives the entries around all of them."""
     first, last = spoken[0], spoken[-1]
     since = max(0, first.sequence - LOOK_BACK)
     around, _ = ports.log.entries(first.tenant, first.run_id, since, min(last.sequence - since + 1, 1_000))

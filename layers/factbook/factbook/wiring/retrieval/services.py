@@ -28,7 +28,8 @@ from factbook.wiring.log.services import LogServices
 
 QUERY_PATIENCE = {"retries": 1, "timeout": 2.0}
 SECRET_SECONDS = 300.0
-INDEXING_PATIENCE = {"retries": 3, "timeout": 20.0}
+INDEXING_PATIENCE = {"retries": 1, "timeout": 8.0}
+"""Together less than an invocation keeps in reserve, so that words go in while the endpoint hangs."""
 
 
 class SearchServices:
