@@ -113,7 +113,7 @@ def test_an_unreadable_item_goes_to_the_dead_letters_by_key_and_holds_nothing_up
 
     assert follow([broken, _record(head)]) == {"batchItemFailures": []}
 
-    assert letters_of(moto, wired) == [{"key": f"{tenant}|{head.fact.id}", "reason": "unreadable (BadInput)"}]
+    assert letters_of(moto, wired) == [{"key": f"{tenant}|{head.fact.id}", "reason": "unreadable (NoJson)"}]
     assert _found(wired, tenant, "tea") == [head.fact.id]
 
 
