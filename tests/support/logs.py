@@ -1,6 +1,5 @@
 """A tenant's log on an emulated AWS: appended, marked, checkpointed and exported as the deployed parts do it."""
 
-import importlib.util
 import io
 import json
 import uuid
@@ -11,7 +10,9 @@ from typing import Any
 
 from factbook.adapters.dynamodb.key_parts import key
 from factbook.adapters.lambda_invoke import LambdaFunction
+from factbook.adapters.log.dynamodb_stream import log_records
 from factbook.adapters.log.lambda_checkpoints import LambdaCheckpoints
+from factbook.api.log import events
 from factbook.domain.strict_json import Json
 from factbook.verify.judges import Verdict, audit, verify_run
 from factbook.verify.notes import VerifierKey, read_key
@@ -21,7 +22,7 @@ from factbook_cli.api import ApiError
 from factbook_cli.export import Export
 from factbook_local.signer import ensure_signing_key
 from support.emulators import Aws
-from support.gateway import ROOT, Gateway, Reply
+from support.gateway import Gateway, Reply
 from support.principals import issue, principal
 
 ORIGIN = "factbook.test"
@@ -47,20 +48,8 @@ class Elapsed:
         return self.seconds
 
 
-def checkpoint_app() -> Any:
-    """functions/checkpoint/app.py, loaded apart from every other function's; it waits for no stream."""
-    spec = importlib.util.spec_from_file_location(
-        "functions_checkpoint_app", ROOT / "functions" / "checkpoint" / "app.py"
-    )
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    module.__dict__["STREAM_SECONDS"] = 0.0
-    return module
-
-
-CHECKPOINT_APP = checkpoint_app()
+events.STREAM_SECONDS = 0.0  # these tests mark runs themselves
+CHECKPOINT_APP = events.CheckpointEvents(lambda: None, log_records)  # type: ignore[arg-type,return-value]
 
 
 @dataclass
@@ -72,7 +61,7 @@ class CheckpointLambda:
     def invoke(self, *, FunctionName: str, Payload: bytes) -> Json:  # noqa: N803 - as the SDK names them
         event = json.loads(Payload)
         assert event.pop("factbook") == "checkpoint"
-        answer = CHECKPOINT_APP.checkpoint_now(self.logs, event.pop("tenant"), event.pop("runIds"))
+        answer = events.checkpoint_now(self.logs, event.pop("tenant"), event.pop("runIds"))
         assert event == {}
         return {"StatusCode": 200, "Payload": io.BytesIO(json.dumps(answer).encode())}
 
@@ -168,7 +157,7 @@ class LogService:
         """The stream is heard, then a checkpoint is made as a tick would."""
         logs = (services or self.services).logs
         assert CHECKPOINT_APP.mark(logs, self.stream()) == {"batchItemFailures": []}
-        return dict(CHECKPOINT_APP.checkpoint_now(logs, self.tenant, []))
+        return dict(events.checkpoint_now(logs, self.tenant, []))
 
     def export_run(self, run: str, path: Path, pinned: str | None = None) -> Path:
         with path.open("wb") as file:

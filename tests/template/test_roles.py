@@ -94,7 +94,7 @@ GRANTS = {
         "KeysTable.Arn": items("GetItem"),
         "AccessTable.Arn": items("GetItem", "Query")
         | items(*(f"{act} if the key is backlog|* or job|index" for act in ("PutItem", "DeleteItem"))),
-        "BlobsBucket.Arn/facts/*": {"s3:GetObject", "s3:DeleteObjectVersion"},
+        "BlobsBucket.Arn/facts/*": {"s3:GetObject", "s3:DeleteObjectVersion", "s3:DeleteObjectTagging"},
         "BlobsBucket.Arn": {"s3:ListBucket", "s3:ListBucketVersions"},
         "DataKey.Arn": {"kms:Decrypt"},
         "domain-arn/*": {"es:ESHttpGet", "es:ESHttpHead", "es:ESHttpPost", "es:ESHttpPut", "es:ESHttpDelete"},

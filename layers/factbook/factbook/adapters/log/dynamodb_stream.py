@@ -1,26 +1,15 @@
 """Records of the log table's stream: which runs have grown, and what nobody may do to the log."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from factbook.adapters.dynamodb.client import from_item
 from factbook.domain.errors import BadInput
 from factbook.domain.strict_json import parse_json
-from factbook.ports.log.checkpoints import DirtyRun
+from factbook.ports.log.checkpoints import DirtyRun, LogRecord
 
 
-@dataclass(frozen=True)
-class LogRecord:
-    """One change of the log table. `run` is None when no entry can be read from it; `foreign`: it was no append."""
-
-    position: str
-    key: str
-    run: DirtyRun | None
-    foreign: bool
-
-
-def log_records(records: list[dict[str, Any]]) -> Iterator[LogRecord]:
+def log_records(records: Sequence[dict[str, Any]]) -> Iterator[LogRecord]:
     for record in records:
         change = record["dynamodb"]
         keys = from_item(change["Keys"])

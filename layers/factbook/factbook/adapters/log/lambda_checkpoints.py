@@ -18,4 +18,5 @@ class LambdaCheckpoints:
             raise CheckpointRefused(made["refused"])
         if "note" not in made:
             return None
-        return PublishedNote(made["size"], made["note"], made["vkey"], made["createdAt"])
+        more = made.get("more", False)
+        return PublishedNote(made["size"], made["note"], made["vkey"], made["createdAt"], more)

@@ -10,7 +10,9 @@ from factbook.domain.fields import CamelModel, Id, LogIdText, PathId
 from factbook.domain.log.entries import MAX_ENTRIES, Kind, LogEntry
 from factbook.usecases.log.appending import Request
 
-SequenceParam = Annotated[int, Field(ge=0), BeforeValidator(_number)]
+SequenceParam = Annotated[int, Field(ge=0, le=10**16 - 1), BeforeValidator(_number)]
+"""A sequence has up to 16 digits, as in a log id; DynamoDB counts no further than 38."""
+
 SizeParam = Annotated[int, Field(ge=1), BeforeValidator(_number)]
 
 
@@ -107,7 +109,8 @@ class ProofQuery(CamelModel):
 class CheckpointAnswer(CamelModel):
     """A C2SP checkpoint note. `vkey` is the key it names: get the key you trust from your operator, not from here.
 
-    `consistency` proves that the tree of the size asked for extends this one.
+    `consistency` proves that the tree of the size asked for extends this one. `more`: a checkpoint made on demand could
+    not wait for all runs that grew; the next ones, each minute, have them.
     """
 
     size: int
@@ -115,6 +118,7 @@ class CheckpointAnswer(CamelModel):
     vkey: str | None = None
     created_at: str | None = None
     consistency: list[str] | None = None
+    more: bool | None = None
 
 
 class CheckpointsQuery(PageQuery):

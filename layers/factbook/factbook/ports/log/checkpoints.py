@@ -19,13 +19,27 @@ class DirtyRun:
 
 
 @dataclass(frozen=True)
+class LogRecord:
+    """One change of the log table. `run` is None when no entry can be read from it; `foreign`: it was no append."""
+
+    position: str
+    key: str
+    run: DirtyRun | None
+    foreign: bool
+
+
+@dataclass(frozen=True)
 class PublishedNote:
-    """A checkpoint as it was published; `vkey` names the key that signed."""
+    """A checkpoint as it was published; `vkey` names the key that signed.
+
+    `more`: made on demand, when there was no time for all of the tenant's runs that grew.
+    """
 
     size: int
     note: str
     vkey: str
     created_at: str
+    more: bool = False
 
 
 @dataclass(frozen=True)
@@ -61,9 +75,13 @@ class TreeStore(Protocol):
 
     def mark_dirty(self, run: DirtyRun) -> None: ...
 
-    def dirty(self) -> Iterator[DirtyRun]: ...
+    def dirty_tenants(self) -> Iterator[str]:
+        """Every tenant with a mark, once; what it costs does not grow with the marks that one tenant has."""
+        ...
 
-    def dirty_of(self, tenant: str) -> list[DirtyRun]: ...
+    def dirty_of(self, tenant: str) -> Iterator[DirtyRun]:
+        """A tenant's marks, read as they are asked for; what is cleared behind the reader changes nothing."""
+        ...
 
     def clear(self, run: DirtyRun) -> None:
         """Forget a mark unless the run has grown since."""

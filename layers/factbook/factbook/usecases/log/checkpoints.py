@@ -8,15 +8,24 @@ Three steps, each safe to repeat and to die in:
    A table that was set back, or edited, cannot make the key sign a second history.
 3. *publish*: under the tree's size, once, where nobody can overwrite it. Marks of dirty runs go last of all, so whatever
    stops a pass, the next one finds the run again.
+
+A pass takes tenants in turn, a few hundred runs at once, each turn with all three steps; it stops at its deadline, and
+the next one goes on with the marks there are.
 """
 
-from collections.abc import Iterable
+import random
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import islice
+from typing import Any
 
-from factbook.domain.errors import FactbookError
 from factbook.domain.log.merkle import Edge, consistency_proof, leaf_hash
 from factbook.domain.log.notes import checkpoint_text, origin_of
 from factbook.domain.log.runs import Leaf, new_salt
+from factbook.ports.deadline import NEVER, Deadline
 from factbook.ports.log.checkpoints import (
     CheckpointRefused,
     CheckpointStore,
@@ -27,7 +36,7 @@ from factbook.ports.log.checkpoints import (
     TreeStore,
 )
 from factbook.ports.log.clock import LogClock
-from factbook.ports.log.entries import LogStore
+from factbook.ports.log.entries import LogStore, StoredEntry
 from factbook.usecases.log.stored_tree import stored_nodes
 from factbook.verify import notes as verified
 from factbook.verify.findings import Finding
@@ -36,7 +45,22 @@ from factbook.verify.tree import extends
 LEAVES_AT_ONCE = 40
 """Two items each, an edge and a few nodes: within the 100 items of a transaction."""
 
+RUNS_IN_TURN = 400
+"""Of one tenant before the next one's turn: each turn ends with a published tree and cleared marks."""
+
+TURN_SECONDS, PUBLISH_SECONDS = 5.0, 3.0
+"""What must be left of a pass to begin a turn, and to go on with one before its tree is published."""
+
+HOWEVER_LONG = 10**16
+"""The sequence of a mark that does not know how far its run has grown: beyond every entry."""
+
 ATTEMPTS = 8
+
+Turns = Iterator[tuple[list[DirtyRun], bool]]
+"""A tenant's marks, a few hundred at once, and whether others follow."""
+
+Head = tuple[str, int, str]
+"""A run, its last sequence, that entry's hash."""
 
 
 @dataclass(frozen=True)
@@ -48,14 +72,24 @@ class CheckpointPorts:
     published: CheckpointStore
     signer: Signer
     clock: LogClock
+    each: Callable[..., Iterable[Any]] = map
+    """Maps over the runs of a turn, several at once where that is safe."""
+    tenants_at_once: int = 1
 
 
 @dataclass(frozen=True)
 class Pass:
-    """What became of one tenant: the note published last, and runs whose entries contradict their leaves."""
+    """What became of one tenant: the note published last, and runs whose entries contradict their leaves.
+
+    `more`: time was over before all of its marks were dealt with; the next pass goes on.
+    """
 
     note: PublishedNote | None
     broken: tuple[str, ...] = field(default=())
+    more: bool = False
+
+    def followed_by(self, turn: "Pass") -> "Pass":
+        return Pass(turn.note or self.note, self.broken + turn.broken, turn.more)
 
 
 def mark_runs(tree: TreeStore, runs: Iterable[DirtyRun]) -> None:
@@ -69,32 +103,75 @@ def mark_runs(tree: TreeStore, runs: Iterable[DirtyRun]) -> None:
         tree.mark_dirty(run)
 
 
-def checkpoint_all(work: CheckpointPorts) -> dict[str, Pass | Exception]:
-    """Checkpoint every tenant with dirty runs; one tenant's failure does not keep the others waiting."""
-    by_tenant: dict[str, list[DirtyRun]] = {}
-    for run in work.tree.dirty():
-        by_tenant.setdefault(run.tenant, []).append(run)
-    results: dict[str, Pass | Exception] = {}
-    for tenant, runs in by_tenant.items():
-        try:
-            results[tenant] = checkpoint_tenant(work, tenant, runs)
-        except (FactbookError, CheckpointRefused) as error:
-            results[tenant] = error
-    return results
+def checkpoint_all(work: CheckpointPorts, deadline: Deadline = NEVER) -> dict[str, Pass | Exception]:
+    """Checkpoint every tenant with dirty runs, in turns of a few hundred runs, until the deadline.
+
+    One tenant's failure, or its many runs, do not keep the others waiting.
+    """
+    tenants = list(work.tree.dirty_tenants())
+    random.shuffle(tenants)  # whom the end of this pass cuts off, another one reaches
+    results: dict[str, Pass | Exception] = {tenant: Pass(None, more=True) for tenant in tenants}
+    waiting = deque((tenant, _turns(work.tree.dirty_of(tenant))) for tenant in tenants)
+    running: dict[Future[Pass], tuple[str, Turns]] = {}
+    with ThreadPoolExecutor(work.tenants_at_once) as pool:
+        while True:
+            while waiting and len(running) < work.tenants_at_once and deadline.left > TURN_SECONDS:
+                tenant, turns = waiting.popleft()
+                running[pool.submit(_take_turn, work, tenant, turns, deadline)] = (tenant, turns)
+            if not running:
+                return results
+            for finished in wait(running, return_when=FIRST_COMPLETED).done:
+                tenant, turns = running.pop(finished)
+                results[tenant] = done = _outcome(finished, results[tenant])
+                if isinstance(done, Pass) and done.more:
+                    waiting.append((tenant, turns))
 
 
-def checkpoint_tenant(work: CheckpointPorts, tenant: str, runs: list[DirtyRun]) -> Pass:
-    """Put the heads of `runs` into the tenant's tree and publish it. Raises CheckpointRefused."""
+def _outcome(turn: "Future[Pass]", before: Pass | Exception) -> Pass | Exception:
+    try:
+        done = turn.result()
+    except Exception as error:  # noqa: BLE001 - whatever stops one tenant, the others go on
+        return error
+    return before.followed_by(done) if isinstance(before, Pass) else done
+
+
+def checkpoint_tenant(
+    work: CheckpointPorts, tenant: str, runs: Iterable[DirtyRun], deadline: Deadline = NEVER
+) -> Pass:
+    """Put the heads of `runs` into the tenant's tree and publish it, until time is over. Raises CheckpointRefused."""
+    turns = _turns(iter(runs))
+    done = _take_turn(work, tenant, turns, deadline)
+    while done.more and deadline.left > TURN_SECONDS:
+        done = done.followed_by(_take_turn(work, tenant, turns, deadline))
+    return done
+
+
+def _turns(marks: Iterator[DirtyRun]) -> Turns:
+    """The marks in turns, at least one, and of each whether another follows."""
+    runs = list(islice(marks, RUNS_IN_TURN))
+    while True:
+        following = list(islice(marks, RUNS_IN_TURN))
+        yield runs, bool(following)
+        if not following:
+            return
+        runs = following
+
+
+def _take_turn(work: CheckpointPorts, tenant: str, turns: Turns, deadline: Deadline) -> Pass:
+    """Grow the tree by one turn's runs, publish it, clear their marks: what is done is done, whatever comes next."""
+    runs, more = next(turns)
     broken: list[str] = []
     done: list[DirtyRun] = []
     edge = work.tree.edge(tenant)
     for start in range(0, len(runs), LEAVES_AT_ONCE):
+        if start and deadline.left < PUBLISH_SECONDS:
+            more = True
+            break
         edge, heads = _grow(work, tenant, edge, runs[start : start + LEAVES_AT_ONCE], broken)
         done += heads
     note = publish_tree(work, tenant, edge)
-    for run in done:
-        work.tree.clear(run)
-    return Pass(note, tuple(broken))
+    list(work.each(work.tree.clear, done))
+    return Pass(note, tuple(broken), more)
 
 
 def publish_tree(work: CheckpointPorts, tenant: str, edge: Edge) -> PublishedNote | None:
@@ -136,13 +213,11 @@ def _grow(
 
 def _new_heads(
     work: CheckpointPorts, tenant: str, runs: list[DirtyRun], broken: list[str]
-) -> tuple[list[tuple[str, int, str]], list[DirtyRun]]:
-    heads: list[tuple[str, int, str]] = []
+) -> tuple[list[Head], list[DirtyRun]]:
+    heads: list[Head] = []
     done: list[DirtyRun] = []
-    for run in runs:
-        newest = next(iter(work.log.newest(tenant, run.run_id, 1)), None)
-        leaf = work.tree.last_leaf(tenant, run.run_id)
-        if _contradicts(work.log, tenant, leaf, newest.sequence if newest else -1):
+    for run, (newest, leaf, sound) in zip(runs, work.each(partial(_look, work), runs), strict=True):
+        if not sound:
             if run.run_id not in broken:
                 broken.append(run.run_id)  # its mark stays: every pass says so until someone looks
             continue
@@ -154,15 +229,20 @@ def _new_heads(
     return heads, done
 
 
-def _contradicts(log: LogStore, tenant: str, leaf: Leaf | None, newest: int) -> bool:
-    """Whether a run no longer has the entry its last leaf commits to."""
-    if leaf is None:
-        return False
-    entry = log.entry(tenant, leaf.run_id, leaf.sequence) if newest >= leaf.sequence else None
-    return entry is None or entry.entry_hash != leaf.head
+def _look(work: CheckpointPorts, run: DirtyRun) -> tuple[StoredEntry | None, Leaf | None, bool]:
+    """A run's last entry, or the one its last leaf commits to when the mark tells of no later one; that leaf; and
+    whether the run has the entry that the leaf commits to.
+    """
+    leaf = work.tree.last_leaf(run.tenant, run.run_id)
+    known = None if leaf is None else work.log.entry(run.tenant, run.run_id, leaf.sequence)
+    if leaf is not None and (known is None or known.entry_hash != leaf.head):
+        return None, leaf, False
+    if leaf is not None and leaf.sequence >= run.sequence:
+        return known, leaf, True  # a pass died between its leaf and its mark
+    return next(iter(work.log.newest(run.tenant, run.run_id, 1)), None), leaf, True
 
 
-def _growth(edge: Edge, heads: list[tuple[str, int, str]]) -> Growth:
+def _growth(edge: Edge, heads: list[Head]) -> Growth:
     after, leaves, nodes = edge, [], []
     for run_id, sequence, head in heads:
         leaf = Leaf(after.size, run_id, sequence, head, new_salt())

@@ -4,6 +4,7 @@ import base64
 from dataclasses import dataclass
 from typing import Any
 
+from factbook.domain import wire
 from factbook.domain.access.principals import Principal
 from factbook.domain.errors import NotFound
 from factbook.domain.log.merkle import Nodes, consistency_proof, inclusion_proof
@@ -84,10 +85,11 @@ def prove_entry(
     if leaf is None or leaf.index >= newest.size:
         raise NotFound("No checkpoint covers this entry yet. One is made within two minutes.")
     wanted = leaf.sequence - sequence + 1
-    entries, _ = store.entries(tenant, run_id, sequence, min(wanted, PROVEN_AT_ONCE))
+    found, _ = store.entries(tenant, run_id, sequence, min(wanted, PROVEN_AT_ONCE))
+    entries = wire.fitting(map(stored_form, found), wire.value_bytes)
     prover = Prover(tree, tenant, newest.size)
     answer: Json = {
-        "entries": [stored_form(entry) for entry in entries],
+        "entries": entries,
         "hasMore": len(entries) < wanted,
         "leaf": leaf_json(leaf),
         "inclusion": prover.inclusion(leaf.index),
@@ -105,6 +107,7 @@ def note_json(note: PublishedNote, extension: list[str] | None = None) -> Json:
         "vkey": note.vkey,
         "createdAt": note.created_at,
         "consistency": extension,
+        "more": note.more or None,
     }
     return {name: value for name, value in answer.items() if value not in ("", None)}
 
@@ -128,10 +131,12 @@ def verify_stored_run(
     tenant = principal.tenant
     require_readable_run(store, principal, run_id)
     chain = Chain(run_id, tenant, start.sequence, start.digest.encode())
-    entries, more = store.entries(tenant, run_id, start.sequence + 1, VERIFIED_AT_ONCE)
+    # Leaves first: an entry that one commits to was there before it, so whatever is appended meanwhile, a leaf
+    # without its entry is a loss.
     leaves = {
         leaf.sequence: leaf for leaf in tree.run_leaves(tenant, run_id, start.sequence + 1, VERIFIED_AT_ONCE)
     }
+    entries, more = store.entries(tenant, run_id, start.sequence + 1, VERIFIED_AT_ONCE)
     answer: Json = {"holds": True, "checked": 0}
     try:
         for entry in entries:

@@ -1,5 +1,6 @@
 """The composition root of the log: what needs cryptography, KMS or the bucket is imported at first use."""
 
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from functools import cache, cached_property
 from pathlib import Path
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     from factbook.ports.log.sealing import KeyWrapper
     from factbook.settings import Settings
     from factbook.usecases.log.checkpoints import CheckpointPorts
+
+
+RUNS_AT_ONCE, TENANTS_AT_ONCE = 16, 8
 
 
 class SystemLogClock:
@@ -69,7 +73,10 @@ class LogServices:
     def checkpointing(self) -> "CheckpointPorts":
         from factbook.usecases.log.checkpoints import CheckpointPorts
 
-        return CheckpointPorts(self.store, self.tree, self.published, self._signer, self.clock)
+        # Several reads at once: a run's head and leaf wait for the store, not for this process.
+        each = ThreadPoolExecutor(RUNS_AT_ONCE).map
+        ports = (self.store, self.tree, self.published, self._signer, self.clock)
+        return CheckpointPorts(*ports, each, TENANTS_AT_ONCE)
 
     @cached_property
     def checkpoint_requests(self) -> "CheckpointRequests":
