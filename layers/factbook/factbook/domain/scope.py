@@ -33,6 +33,11 @@ class Scope(CamelModel):
             return "A"
         return "T" if self.org_id is None else f"O:{self.org_id}"
 
+    @property
+    def containers(self) -> dict[str, str]:
+        """What this scope names, without its session: two records of one conversation have the same."""
+        return {name: value for name, value in self.to_json().items() if name != "sessionId"}
+
     def matches(self, wanted: dict[str, str]) -> bool:
         """Whether every key of a partial scope is this scope's too."""
         own = self.to_json()

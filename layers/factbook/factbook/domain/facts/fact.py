@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
+from factbook.domain import wire
 from factbook.domain.access.principals import Actor
 from factbook.domain.fields import CamelModel, CauseId, Id, Instant
 from factbook.domain.policy.retention import KeepLimits
@@ -16,6 +17,10 @@ from factbook.domain.strict_json import dump_json, parse_json
 
 MAX_SUBJECTS = 20
 MAX_CAUSES = 100
+MAX_STORED_BYTES = 370_000
+"""Of one revision as its writer leaves it. An item has 400 KB: the rest is for who verifies, confirms, holds and closes it,
+for the keys of its indexes and for the marks of its writes, so that what was written can always be changed and ended.
+"""
 
 Trust = Literal["asserted", "unverified", "verified"]
 InvalidationReason = Literal["superseded", "deleted", "erased", "expired"]
@@ -146,10 +151,15 @@ class Fact(FactChanges):
         return answer
 
     @property
-    def inline_bytes(self) -> int:
-        """At most what the fact adds to a response, which is escaped once more on its way out of a function."""
+    def wire_bytes(self) -> int:
+        """What the fact takes of an answer; its content is not parsed for that."""
         text = dump_json(super().to_json()) + (self.content_text or "")
-        return len(text.encode()) + text.count('"') + text.count("\\") + 32
+        return wire.text_bytes(text) + 32  # the name of `content`, and what separates
+
+    @property
+    def stored_bytes(self) -> int:
+        """About what the fact takes as one item of the store, without what the store keeps beside it."""
+        return len(dump_json(super().to_json()).encode()) + len((self.content_text or "").encode())
 
     @property
     def current(self) -> bool:

@@ -4,8 +4,9 @@ from typing import Any
 
 from factbook.domain import times
 from factbook.domain.access.principals import Principal
-from factbook.domain.errors import FactChanged, LegalHold, ValidationFailed
+from factbook.domain.errors import FactChanged, LegalHold, RequestTooLarge, ValidationFailed
 from factbook.domain.facts.fact import (
+    MAX_STORED_BYTES,
     Attribution,
     Fact,
     FactChanges,
@@ -33,8 +34,11 @@ def open_fact(
     key: str | None = None,
     keep: KeepLimits | None = None,
 ) -> Fact:
-    """The first revision of a new fact; `keep` limits one that states no retention, here and in what follows."""
-    return _with_expiry(
+    """The first revision of a new fact; `keep` limits one that states no retention, here and in what follows.
+
+    Raises RequestTooLarge.
+    """
+    fact = _with_expiry(
         Fact(
             id=fact_id,
             type=fact_type,
@@ -51,6 +55,8 @@ def open_fact(
         ),
         keep,
     )
+    _require_room(fact)
+    return fact
 
 
 def supersede(
@@ -61,7 +67,10 @@ def supersede(
     now: str,
     keep: KeepLimits | None = None,
 ) -> tuple[Fact, Fact]:
-    """The closed revision and the next one. New content takes its writer's trust and attribution."""
+    """The closed revision and the next one. New content takes its writer's trust and attribution.
+
+    Raises RequestTooLarge.
+    """
     update: dict[str, Any] = changes.stated()
     if payload is not None:
         update |= _payload_fields(payload) | {
@@ -70,7 +79,9 @@ def supersede(
             "verified_at": None,
             "attributed_to": Attribution(kind=principal.actor.kind, id=principal.actor.id),
         }
-    return _advance(head, update, principal, now, keep)
+    closed, following = _advance(head, update, principal, now, keep)
+    _require_room(following)
+    return closed, following
 
 
 def verify(head: Fact, principal: Principal, now: str, keep: KeepLimits | None = None) -> tuple[Fact, Fact]:
@@ -165,6 +176,13 @@ def _advance(
         )
     require_time_left(head.created_at, following.retention, keep, now)
     return closed, _with_expiry(following, keep)
+
+
+def _require_room(fact: Fact) -> None:
+    if fact.stored_bytes > MAX_STORED_BYTES:
+        raise RequestTooLarge(
+            "The fact takes more than 370 KB besides large content. Name fewer causes and subjects, or shorten them."
+        )
 
 
 def _payload_fields(payload: Payload) -> dict[str, Any]:

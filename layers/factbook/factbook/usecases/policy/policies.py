@@ -9,11 +9,15 @@ from collections.abc import Callable
 
 from factbook.domain.access.principals import Principal
 from factbook.domain.access.rules import require_admin
+from factbook.domain.errors import RequestTooLarge
 from factbook.domain.policy.policies import Policy
+from factbook.domain.strict_json import dump_json
 from factbook.ports.policy.store import PolicyStore
 from factbook.usecases.caches import TrustedAnswers
 
 TRUST_SECONDS = 2.0
+MAX_POLICY_BYTES = 350_000
+"""It is kept as one item, which may have 400 KB."""
 
 
 class KnownPolicies:
@@ -38,7 +42,9 @@ def get_policy(policies: PolicyStore, principal: Principal) -> Policy:
 
 
 def put_policy(policies: PolicyStore, principal: Principal, policy: Policy) -> Policy:
-    """Replaces the policy whole; it applies to writes from the answer on. Raises PermissionDenied."""
+    """Replaces the policy whole; it applies to writes from the answer on. Raises PermissionDenied, RequestTooLarge."""
     require_admin(principal)
+    if len(dump_json(policy.to_json()).encode()) > MAX_POLICY_BYTES:
+        raise RequestTooLarge("A policy may have 350 KB. Name fewer types, or shorten their names.")
     policies.put_policy(principal.tenant, policy)
     return policy

@@ -1,0 +1,115 @@
+"""What the store would refuse, the API refuses first, in words: no 500 for a large request, and nothing half done."""
+
+from typing import Any
+
+import pytest
+from support.emulators import Aws
+from support.principals import House
+
+FACTS = "/v1/memory/facts"
+CONTROLS = "\x01" * 500
+"""As JSON six bytes each: what the fields of one fact can come to is above an item's 400 KB."""
+
+
+@pytest.fixture
+def house(moto: Aws, tenant: str) -> House:
+    return House(moto.services(), tenant)
+
+
+def fact_of(causes: int, **fields: Any) -> dict[str, Any]:
+    said = [f"{number:03d}{CONTROLS}" for number in range(causes)]
+    subjects = [{"kind": "external", "id": f"{number:03d}" + "\x01" * 250} for number in range(20)]
+    return {"type": "note", "content": "x" * 60_000, "causedByLogId": said, "subjects": subjects, **fields}
+
+
+def test_a_fact_that_was_written_can_be_verified_superseded_and_deleted_however_large_it_is(
+    house: House,
+) -> None:
+    largest = None
+    for causes in range(100, 0, -1):
+        reply = house.admin.call("POST", FACTS, fact_of(causes))
+        if reply.status == 201:
+            largest = reply.json
+            break
+        assert (reply.status, reply.code) == (413, "request-too-large")
+    assert largest is not None
+    assert 80 < len(largest["causedByLogId"]) < 100
+    where = f"{FACTS}/{largest['id']}"
+    for number in range(20):
+        assert house.admin.call("POST", f"{where}/verify", {}, key=f"k{number}").status == 200
+    assert house.admin.call("POST", f"{where}/supersede", {"content": "y" * 60_000}).status == 200
+    assert house.admin.call("POST", f"{where}/supersede", {"content": "z" * 65_000}).status in (200, 413)
+    assert house.admin.call("DELETE", where).status == 200
+
+
+def test_a_revision_that_would_not_fit_is_refused_and_the_fact_stays_as_it_was(house: House) -> None:
+    fact = house.admin.call("POST", FACTS, fact_of(1)).json
+    where = f"{FACTS}/{fact['id']}"
+    reply = house.admin.call(
+        "POST",
+        f"{where}/supersede",
+        {"causedByLogId": fact_of(100)["causedByLogId"], "content": "x" * 65_000},
+    )
+    assert (reply.status, reply.code) == (413, "request-too-large")
+    assert house.admin.call("GET", where).json == fact
+
+
+def test_an_item_of_a_batch_that_would_not_fit_is_refused_alone(house: House) -> None:
+    body = {"items": [{"type": "note", "content": 1}, fact_of(100)]}
+    results = house.admin.call("POST", f"{FACTS}/batch", body).json["results"]
+    assert [result["status"] for result in results] == [201, 413]
+    assert results[1]["error"]["code"] == "request-too-large"
+
+
+def test_an_item_of_a_batch_near_four_megabytes_is_written_or_told_what_is_wrong_with_it(
+    house: House,
+) -> None:
+    for item, status in (
+        ({"type": "note", "content": "x" * 4_100_000}, 201),
+        ({"type": "note", "content": 1, "key": "k" * 4_100_000}, 400),
+        ({"type": "n" * 4_100_000, "content": 1}, 400),
+        ({"type": "note", "content": 1, "causedByLogId": ["c"] * 800_000}, 400),
+        ({"type": "note", "content": 1, "x" * 4_100_000: 1}, 400),
+    ):
+        reply = house.admin.call("POST", f"{FACTS}/batch", {"items": [item]})
+        assert reply.status == 200, reply.text[:500]
+        assert reply.json["results"][0]["status"] == status
+        assert len(reply.text) < 10_000
+
+
+def test_a_policy_larger_than_an_item_is_refused(house: House) -> None:
+    types = {f"{number}" + "t" * 1_000: {"index": []} for number in range(450)}
+    reply = house.admin.call("PUT", "/v1/memory/policy", {"types": types})
+    assert (reply.status, reply.code) == (413, "request-too-large")
+    assert house.admin.call("GET", "/v1/memory/policy").json == {"types": {}}
+
+
+@pytest.mark.parametrize("path", ["/v1/memory/runs/r/log", "/v1/memory/runs/r/log/proof"])
+def test_a_sequence_that_no_entry_can_have_is_a_bad_request(house: House, path: str) -> None:
+    body = {"entries": [{"kind": "tool-call", "payload": 1}]}
+    assert house.admin.call("POST", "/v1/memory/runs/r/log", body).status == 201
+    name = "sinceSequence" if path.endswith("log") else "sequence"
+    for digits in (17, 39, 60, 400):
+        reply = house.admin.call("GET", path, query={name: "1" * digits})
+        assert (reply.status, reply.code) == (400, "bad-input")
+
+
+def test_other_numbers_of_any_length_are_no_error_of_ours(house: House) -> None:
+    fact = house.admin.call("POST", FACTS, {"type": "note", "content": 1}).json
+    long = "9" * 60
+    for path, query in (
+        (f"{FACTS}/{fact['id']}", {"version": long}),
+        (f"{FACTS}/{fact['id']}/content", {"version": long}),
+        (f"{FACTS}", {"limit": long}),
+        ("/v1/memory/checkpoints", {"checkpointSize": long}),
+        ("/v1/memory/checkpoints/leaves", {"start": long}),
+        ("/v1/memory/checkpoints/leaves", {"checkpointSize": long}),
+        ("/v1/memory/runs/r/log", {"checkpointSize": long, "form": "stored"}),
+    ):
+        assert house.admin.call("GET", path, query=query).status < 500, (path, query)
+    for path, body in (
+        (f"{FACTS}/{fact['id']}/verify", {"expectVersion": int(long)}),
+        (f"{FACTS}/{fact['id']}/supersede", {"expectVersion": int(long), "content": 2}),
+        ("/v1/memory/runs/r/log", {"entries": [{"kind": "tool-call"}], "afterSequence": int(long)}),
+    ):
+        assert house.admin.call("POST", path, body).status < 500, path
