@@ -33,6 +33,9 @@ class BlobStoreContract(ABC):
     @abstractmethod
     def refuse_removals(self) -> None: ...
 
+    @abstractmethod
+    def is_pending(self, ref: str) -> bool: ...
+
     def new(self) -> str:
         return self.store.new_ref(self.tenant, str(uuid.uuid4()), uuid.uuid4().hex)
 
@@ -92,3 +95,20 @@ class BlobStoreContract(ABC):
         one = self.store.upload_url(ref, 5, "0" * 64, 60)
         assert ref.rsplit("/", 1)[1] in one
         assert self.store.upload_headers(5, "0" * 64)["Content-Length"] == "5"
+
+    def test_a_payload_is_pending_until_it_is_claimed_as_often_as_one_likes(self) -> None:
+        ref = self.new()
+        self.store.put(ref, BODY)
+        assert self.is_pending(ref)
+        for _ in range(2):
+            self.store.claim(ref)
+            assert not self.is_pending(ref)
+        assert self.body_of(ref) == BODY
+
+    def test_claiming_what_is_gone_is_no_harm(self) -> None:
+        ref = self.new()
+        self.store.claim(ref)
+        self.store.put(ref, BODY)
+        self.store.discard(ref)
+        self.store.claim(ref)
+        assert self.store.stat(ref) is None

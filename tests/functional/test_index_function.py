@@ -181,6 +181,38 @@ def test_a_removed_fact_whose_payload_stays_is_sent_again_until_it_is_gone(
     assert blobs.stat(large.fact.content_ref) is None
 
 
+def test_a_payload_that_a_head_came_to_name_is_kept_even_when_its_writer_died_and_the_index_is_down(
+    wired, writer, moto, monkeypatch
+):
+    head = _write(writer, "x" * 70_000)
+    s3, (_, _, where) = moto.client("s3"), head.fact.content_ref.removeprefix("blob://").partition("/")
+    bucket, _, name = where.partition("/")
+    pending = [{"Key": "pending", "Value": "true"}]
+    s3.put_object_tagging(Bucket=bucket, Key=name, Tagging={"TagSet": pending})
+
+    def down(*_, **__):
+        raise SearchUnavailable("down")
+
+    monkeypatch.setattr(wired.index, "apply", down)
+    changed = _record(head)
+    changed["dynamodb"]["OldImage"] = changed["dynamodb"]["NewImage"]
+    follow([changed])
+    assert s3.get_object_tagging(Bucket=bucket, Key=name)["TagSet"] == pending, "it was named before"
+    follow([_record(head, name="INSERT")])
+    assert s3.get_object_tagging(Bucket=bucket, Key=name)["TagSet"] == []
+
+
+def test_a_record_whose_payload_cannot_be_kept_for_now_is_sent_again(wired, services, writer, monkeypatch):
+    named, plain = _record(_write(writer, "x" * 70_000), name="INSERT"), _record(_write(writer, "tea"))
+
+    def down(_):
+        raise StorageUnavailable
+
+    monkeypatch.setattr(services.facts, "claim", down)
+    failed = named["dynamodb"]["SequenceNumber"]
+    assert follow([named, plain]) == {"batchItemFailures": [{"itemIdentifier": failed}]}
+
+
 def test_log_entries_are_indexed_from_their_own_stream(wired, writer, tenant, moto):
     scope = {"projectId": "x"}  # one that is not sealed: these tables have no key management
     entries = [

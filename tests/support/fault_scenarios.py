@@ -378,6 +378,7 @@ MESSAGE = {"kind": "user-message", "scope": {}, "payload": {"text": "hello"}}
 SEALED = MESSAGE | {"scope": {"userId": "admin"}}
 ROBOT = {"actor": {"kind": "service", "id": "robot"}}
 HEAD, CHANGE, BLOB = "GetItem facts", "TransactWriteItems facts", "PutObject blobs"
+CLAIM = "DeleteObjectTagging blobs"
 NEW, TOKEN = "PutItem facts", "PutItem access"
 TAIL, ENTRY = "Query log", "PutItem log"
 SCENARIOS = [
@@ -385,7 +386,7 @@ SCENARIOS = [
     Scenario(
         "POST /v1/memory/facts, 70 KB",
         _posts("/v1/memory/facts", NOTE | {"content": LARGE}),
-        struck_at=(BLOB, NEW),
+        struck_at=(BLOB, NEW, CLAIM),
     ),
     Scenario(
         "POST /v1/memory/facts/batch",
@@ -409,7 +410,7 @@ SCENARIOS = [
         "POST /v1/memory/facts/{id}/supersede, 70 KB",
         _posts(f"{FACT}/supersede", {"content": LARGE}),
         _fact,
-        struck_at=(BLOB, CHANGE),
+        struck_at=(BLOB, CHANGE, CLAIM),
     ),
     Scenario(
         "POST /v1/memory/facts/{id}/verify", _posts(f"{FACT}/verify", {}), _fact, struck_at=(HEAD, CHANGE)

@@ -5,6 +5,7 @@ from typing import Any
 
 from factbook.adapters.dynamodb.client import from_item
 from factbook.adapters.facts.dynamodb_items import HEAD, read_head
+from factbook.ports.facts.store import Head
 from factbook.ports.facts.walks import FactRecord
 
 
@@ -22,4 +23,15 @@ def fact_records(records: Sequence[dict[str, Any]]) -> Iterator[FactRecord]:
         except Exception as error:  # noqa: BLE001 - whatever is wrong with one item, the rest of the batch goes on
             yield FactRecord(position, key, None, gone, f"unreadable ({type(error).__name__})")
         else:
-            yield FactRecord(position, key, head, gone)
+            yield FactRecord(position, key, head, gone, named=None if gone else _newly_named(head, change))
+
+
+def _newly_named(head: Head, change: dict[str, Any]) -> str | None:
+    ref = head.fact.content_ref
+    if ref is None or "OldImage" not in change:
+        return ref
+    try:
+        before = read_head(from_item(change["OldImage"])).fact.content_ref
+    except Exception:  # noqa: BLE001 - naming it once too often is no harm
+        return ref
+    return None if before == ref else ref

@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+from contextlib import suppress
 from typing import Any
 
 from factbook.adapters.aws_errors import NothingThere, any_failure_is_unavailable, aws_errors
@@ -9,7 +10,7 @@ from factbook.adapters.dynamodb.key_parts import part
 
 DOWNLOAD_SECONDS = 300
 PENDING = "pending=true"
-"""The tag of an upload that no fact names yet: the bucket removes it after two days."""
+"""The tag of a payload that no fact names yet: the bucket removes it after two days."""
 
 
 class S3Blobs:
@@ -30,6 +31,7 @@ class S3Blobs:
                 Key=name,
                 Body=body,
                 ContentType="application/json",
+                Tagging=PENDING,
                 ChecksumAlgorithm="SHA256",
                 ChecksumSHA256=base64.b64encode(hashlib.sha256(body).digest()).decode(),
             )
@@ -44,6 +46,7 @@ class S3Blobs:
                 "ContentLength": size,
                 "ChecksumSHA256": _base64(sha256),
                 "Tagging": PENDING,
+                "IfNoneMatch": "*",
             },
             ExpiresIn=seconds,
         )
@@ -51,7 +54,7 @@ class S3Blobs:
 
     def claim(self, ref: str) -> None:
         bucket, name = _located(ref)
-        with aws_errors("s3"):
+        with suppress(NothingThere), aws_errors("s3"):
             self._client.delete_object_tagging(Bucket=bucket, Key=name)
 
     def upload_headers(self, size: int, sha256: str) -> dict[str, str]:
@@ -59,6 +62,7 @@ class S3Blobs:
             "Content-Length": str(size),
             "x-amz-checksum-sha256": _base64(sha256),
             "x-amz-tagging": PENDING,
+            "If-None-Match": "*",
         }
 
     def stat(self, ref: str) -> tuple[int, str] | None:

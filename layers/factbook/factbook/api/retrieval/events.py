@@ -1,6 +1,7 @@
 """What the index function hears: records of the tables' streams, what was given up of them, commands, and the tick.
 
-What is left of a removed fact goes first and by itself: no search index, or one that is down, holds it back.
+What is left of a removed fact goes first and by itself, and what a fact came to name is kept: no search index, or one
+that is down, holds that back.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -106,6 +107,7 @@ def _follow_facts(services: IndexServices, records: list[FactRecord], deadline: 
     failed = {
         record.position for record in records if record.gone and not _removed(services, record, deadline)
     }
+    failed |= {record.position for record in records if not _kept(services, record)}
     failed |= _bury_unreadable(services, records)
     if services.settings.searches:
         failed |= _index_facts(services, records, deadline)
@@ -122,6 +124,18 @@ def _removed(services: IndexServices, record: FactRecord, deadline: Deadline) ->
         services.facts.remains.remove(record.head.fact)
     except Exception as error:  # noqa: BLE001 - whatever one tenant's store says, the other facts are removed
         logger.warning("a removed fact's remains are still there", extra={"error": kind_of(error)})
+        return False
+    return True
+
+
+def _kept(services: IndexServices, record: FactRecord) -> bool:
+    """Whether the payload that a head came to name is kept for good, also when its writer did not live to claim it."""
+    if record.named is None:
+        return True
+    try:
+        services.facts.claim(record.named)
+    except Exception as error:  # noqa: BLE001 - whatever one payload's store says, the other records go on
+        logger.warning("a payload is still pending", extra={"error": kind_of(error)})
         return False
     return True
 

@@ -44,6 +44,8 @@ class RemovalServices(Protocol):
     @property
     def remains(self) -> Remains: ...
 
+    def claim(self, ref: str) -> None: ...
+
 
 class IndexServices(Protocol):
     """What the events of the index function work with."""

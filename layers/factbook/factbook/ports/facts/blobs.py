@@ -9,11 +9,14 @@ class BlobStore(Protocol):
         ...
 
     def put(self, ref: str, body: bytes) -> None:
-        """Keep a payload, checksum verified."""
+        """Keep a payload, checksum verified; pending until it is claimed, as an upload is."""
         ...
 
     def upload_url(self, ref: str, size: int, sha256: str, seconds: int) -> str:
-        """A presigned URL that takes a PUT of exactly `size` bytes with that SHA-256 (hex) for so many seconds."""
+        """A presigned URL that takes one PUT of exactly `size` bytes with that SHA-256 (hex) within so many seconds.
+
+        Where something is already it takes none: what is claimed cannot be made pending again.
+        """
         ...
 
     def upload_headers(self, size: int, sha256: str) -> dict[str, str]:
@@ -21,7 +24,7 @@ class BlobStore(Protocol):
         ...
 
     def claim(self, ref: str) -> None:
-        """Keep an upload for good: until then the store removes it by itself after two days."""
+        """Keep a payload for good: until then the store removes it by itself after two days. Nothing there: no harm."""
         ...
 
     def stat(self, ref: str) -> tuple[int, str] | None:

@@ -40,3 +40,5 @@ class FactRecord:
     gone: bool = False
     problem: str | None = None
     """Why the record cannot be read; its head is None then."""
+    named: str | None = None
+    """The payload that this change is the first to name."""

@@ -23,6 +23,7 @@ from factbook.domain.errors import (
     IdempotencyMismatch,
     NotFound,
     PermissionDenied,
+    RequestTooLarge,
     StorageUnavailable,
     Throttled,
 )
@@ -38,7 +39,7 @@ from factbook.usecases.facts.ports import FactPorts
 
 ATTEMPTS = 8
 PAUSE_SECONDS = 0.01
-_REFUSALS = (BadInput, Conflict, NotFound, PermissionDenied)
+_REFUSALS = (BadInput, Conflict, NotFound, PermissionDenied, RequestTooLarge)
 
 
 @dataclass(frozen=True)
@@ -111,17 +112,18 @@ class FactChange:
         for attempt in range(1, ATTEMPTS + 1):
             first = self._first_answer(head)
             if first is not None:
-                self._discard_unless(first)
+                self._settle(first)
                 return first
             try:
                 decision = decide(head, self._ports.clock.now())
             except _REFUSALS:  # the head bears no mark of this write, so nothing of it landed
-                self._discard_unless(None)
+                self._settle(None)
                 raise
             there: Head | None = None
             with suppress(Contended):
                 there = self._commit(decision)
                 if there is None:
+                    self._settle(decision.fact)
                     return decision.fact
             if head is None and there is not None:
                 head = there
@@ -153,7 +155,7 @@ class FactChange:
             raise FactNotFound(self._fact_id)
         require_write(self._principal, head.fact.scope, self._fact_id)
         if mark.body not in (self._body, self._former_body):
-            self._discard_unless(None)
+            self._settle(None)
             raise IdempotencyMismatch
         if mark == head.marks[-1]:  # nothing has changed since, and a deletion answers the closed revision
             return head.fact
@@ -164,11 +166,19 @@ class FactChange:
             raise FactNotFound(self._fact_id)
         return reopened(revision)
 
-    def _discard_unless(self, answer: Fact | None) -> None:
-        """Remove the object this write stored, unless the answer names it: then this try landed and its reply was lost."""
-        if self._object is not None and (answer is None or answer.content_ref != self._object):
-            # What stays costs a few cents and nobody can reach it: the answer must not fail for it.
-            with suppress(StorageUnavailable):
+    def _settle(self, answer: Fact | None) -> None:
+        """Keep the payload that the answer names; remove the object that this write stored and its answer does not name.
+
+        A payload is pending before its fact's write and claimed after it, so that a write that dies leaves nothing for
+        good. What dies between the write and the claim is claimed by whoever follows the table's stream, which is tried
+        for a day; a pending payload lives for two.
+        """
+        ref = None if self._payload is None else self._payload.content_ref
+        # Neither may fail the answer: the stream's follower claims, and nobody can reach what stays.
+        with suppress(StorageUnavailable, Throttled):
+            if ref is not None and answer is not None and answer.content_ref == ref:
+                self._ports.blobs.claim(ref)
+            elif self._object is not None:
                 self._ports.blobs.discard(self._object)
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from factbook.canonical import content_canonical
+from factbook.domain import times
 from factbook.domain.errors import BadInput
 from factbook.domain.facts.fact import Payload
 from factbook.domain.strict_json import check_depth, dump_json
@@ -19,6 +20,9 @@ from factbook.usecases.facts.ports import FactPorts
 INLINE_BYTES = 64 * 1024
 MAX_UPLOAD_BYTES = 5 * 1024**3
 UPLOAD_SECONDS = 3600
+YOUNG_SECONDS = 24 * 3600
+"""An upload that is older when a write names it might be removed as pending before the write claims it."""
+
 _MAC_CHARS = 32
 
 
@@ -51,7 +55,8 @@ def store_payload(ports: FactPorts, tenant: str, fact_id: str, content: Content)
 
 def grant_upload(ports: FactPorts, tenant: str, fact_id: str, size: int, sha256: str) -> tuple[str, str]:
     """A reference for one fact's upload of exactly these bytes, and the presigned URL to PUT them to."""
-    nonce = secrets.token_hex(16)
+    # The nonce tells when it was granted: a write that names it knows how long it may stay pending.
+    nonce = f"{_seconds(ports):08x}{secrets.token_hex(12)}"
     ref = ports.blobs.new_ref(tenant, fact_id, nonce + _mac(ports, tenant, fact_id, nonce))
     return ref, ports.blobs.upload_url(ref, size, sha256, UPLOAD_SECONDS)
 
@@ -82,9 +87,19 @@ def _uploaded(ports: FactPorts, tenant: str, fact_id: str, content: Content) -> 
     summary = dump_json(content.value) if content.given else None
     if summary is not None and len(summary.encode()) > INLINE_BYTES:
         raise BadInput("The summary beside a contentRef may have 64 KB. Shorten it.")
-    ports.blobs.claim(ref)
+    if not 0 <= _seconds(ports) - _granted(ref) < YOUNG_SECONDS:
+        ports.blobs.claim(ref)
     size, sha256 = there
     return Payload(text=summary, content_hash=f"sha256:{sha256}", size=size, content_ref=ref)
+
+
+def _granted(ref: str) -> int:
+    """When an upload was granted, in seconds since 1970."""
+    return int(ref.rsplit("/", 1)[-1][:8], 16)
+
+
+def _seconds(ports: FactPorts) -> int:
+    return times.epoch_ms(ports.clock.now()) // 1000
 
 
 def _mac(ports: FactPorts, tenant: str, fact_id: str, nonce: str) -> str:

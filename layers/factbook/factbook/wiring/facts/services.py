@@ -25,3 +25,7 @@ class FactServices:
     @cached_property
     def remains(self) -> DynamoRemains:
         return DynamoRemains(self._client("dynamodb"), self._settings.facts_table, self._ports.blobs.discard)
+
+    def claim(self, ref: str) -> None:
+        """Keep a payload for good."""
+        self._ports.blobs.claim(ref)
