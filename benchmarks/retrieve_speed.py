@@ -50,9 +50,14 @@ class DirectionEmbedder:
     model = "directions"
 
     def embed(
-        self, texts: Sequence[str], dimensions: int | None = None, *, model: str | None = None
+        self,
+        texts: Sequence[str],
+        dimensions: int | None = None,
+        *,
+        model: str | None = None,
+        within: float | None = None,
     ) -> list[Vector]:
-        del dimensions, model
+        del dimensions, model, within
         return [_direction(text) for text in texts]
 
 

@@ -9,6 +9,7 @@ from support.search_world import WordEmbedder, admin
 from factbook.domain.errors import SemanticUnavailable
 from factbook.domain.retrieval.rendering import BLOCK_CLOSING, BLOCK_OPENING, SYSTEM_LINE
 from factbook.usecases.retrieval.context import Intent, Turn, build_context
+from factbook.usecases.retrieval.searching import QUERY_SECONDS
 
 ADMIN = admin()
 SCOPE = {"projectId": "x", "participantId": "p1", "threadId": "t1"}
@@ -129,3 +130,30 @@ def test_a_turn_shows_a_caller_only_what_it_may_see(world):
 
     assert _contents(_turn(world, Intent(), who=principal("t1", "bob"))) == []
     assert _contents(_turn(world, Intent(), who=principal("t1", "ann"))) == ["tea of ann"]
+
+
+def test_a_turn_is_embedded_once_however_many_intents_it_has(new_world):
+    world = new_world(embedder=WordEmbedder())
+    world.start()
+    world.write(ADMIN, "green tea", "acme.a")
+    calls = world.embedder.calls
+    intents = tuple(Intent((f"acme.{kind}",), "tenant", "both", 5) for kind in "abc")
+
+    build_context(world.memory, world.engine, ADMIN, Turn("tea", intents))
+
+    assert world.embedder.calls == calls + 1
+    assert 0 < world.embedder.waited_for[-1] <= QUERY_SECONDS
+
+
+def test_a_turn_asks_an_endpoint_that_is_down_once_and_says_so(new_world):
+    world = new_world(embedder=WordEmbedder())
+    world.start()
+    world.write(ADMIN, "green tea", "acme.a")
+    world.embedder.down = True
+    calls = world.embedder.calls
+    intents = tuple(Intent(("acme.a",), "tenant", "both", 5) for _ in range(3))
+
+    made = build_context(world.memory, world.engine, ADMIN, Turn("tea", intents))
+
+    assert (world.embedder.calls, made.degraded) == (calls + 1, "embeddings-unavailable")
+    assert len(made.rendered.used) == 1

@@ -57,6 +57,34 @@ def test_a_message_comes_with_those_before_and_after_it_across_runs(world, mode)
     ]
 
 
+def test_neighbours_are_of_the_same_conversation_where_projects_share_a_threads_name(world):
+    """Between them in time lie a dozen messages of another project's thread, and a system message of its own."""
+    other = {"projectId": "y", "threadId": "talk"}
+    world.say(ADMIN, "r1", ("ana", "one apple"), scope=TALK)
+    for number in range(6):
+        world.say(ADMIN, f"y{number}", ("eve", "not yours"), scope=other)
+    world.say(ADMIN, "r2", ("bot", "two pears"), scope={**TALK, "sessionId": "later"})
+    for number in range(6, 18):
+        world.say(ADMIN, f"y{number}", ("eve", "not yours"), scope=other)
+    world.say(ADMIN, "r3", ("ana", "three plums"), scope=TALK)
+
+    (found,), _ = recall_messages(world.recall, ADMIN, Question("keyword", "pears", limit=1))
+
+    assert found.before.payload["text"] == "one apple"
+    assert found.after.payload["text"] == "three plums"
+
+
+def test_neighbours_are_looked_for_past_others_messages_for_a_while_only(world):
+    world.say(ADMIN, "r1", ("bot", "two pears"), scope=TALK)
+    for number in range(40):
+        world.say(ADMIN, f"y{number}", ("eve", "not yours"), scope={"projectId": "y", "threadId": "talk"})
+    world.say(ADMIN, "r3", ("ana", "three plums"), scope=TALK)
+
+    (found,), _ = recall_messages(world.recall, ADMIN, Question("keyword", "pears", limit=1))
+
+    assert (found.before, found.after) == (None, None)
+
+
 def test_a_speaker_is_found_by_name(world):
     world.say(ADMIN, "r1", ("user:caroline", "I went hiking"), ("user:mel", "I stayed home"), scope=TALK)
 

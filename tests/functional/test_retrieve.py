@@ -340,7 +340,7 @@ def test_an_answer_stays_below_four_megabytes(wordy):
     found = wordy.find(ADMIN, "tea", limit=100)
 
     assert 40 < len(found.facts) < 65
-    assert sum(fact.inline_bytes for fact, _ in found.facts) < 4 * 1024 * 1024
+    assert sum(fact.wire_bytes for fact, _ in found.facts) < 4 * 1024 * 1024
 
 
 def test_a_hit_of_an_earlier_life_of_an_id_does_not_answer_for_the_next(world):
@@ -372,3 +372,17 @@ def test_a_query_of_blanks_finds_nothing_and_asks_nobody(world, mode, blank):
 def test_a_query_of_blanks_by_meaning_still_needs_embeddings(wordy):
     with pytest.raises(SemanticUnavailable):
         wordy.find(ADMIN, " ", mode="semantic")
+
+
+def test_a_write_to_wait_for_may_be_named_twice(world, monkeypatch):
+    """A batch read refuses a key that is there twice."""
+    head = world.write(ADMIN, "tea")
+    heads = world.facts.heads
+
+    def strict(tenant, ids):
+        assert len(set(ids)) == len(ids)
+        return heads(tenant, ids)
+
+    monkeypatch.setattr(world.facts, "heads", strict)
+    after = ((head.fact.id, 1), (head.fact.id, 1))
+    assert len(world.find(ADMIN, "tea", after=after).facts) == 1

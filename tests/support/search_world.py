@@ -56,11 +56,18 @@ class WordEmbedder:
         self.refused = ""
         self.stuck = ""
         self.calls = 0
+        self.waited_for: list[float | None] = []
 
     def embed(
-        self, texts: Sequence[str], dimensions: int | None = None, *, model: str | None = None
+        self,
+        texts: Sequence[str],
+        dimensions: int | None = None,
+        *,
+        model: str | None = None,
+        within: float | None = None,
     ) -> list[Vector | EmbeddingFailure]:
         self.calls += 1
+        self.waited_for.append(within)
         if self.down:
             raise EmbeddingsUnavailable("no answer")
         return [self._embed(text, dimensions) for text in texts]

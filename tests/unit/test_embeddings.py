@@ -1,5 +1,6 @@
 """The embeddings client against a real HTTP server that answers well, badly, slowly or not at all."""
 
+import contextlib
 import json
 import logging
 import math
@@ -21,13 +22,13 @@ KEY = "sk-very-secret"
 
 
 class Endpoint(ThreadingHTTPServer):
-    """Answers each request with `answer(texts)`: (status, body, headers)."""
+    """Answers each request with `answer(texts)`: (status, body, headers); `drip` seconds before each byte of a body."""
 
     daemon_threads = True
 
-    def __init__(self, answer):
+    def __init__(self, answer, drip=0.0):
         super().__init__(("127.0.0.1", 0), _Handler)
-        self.answer, self.requests = answer, []
+        self.answer, self.requests, self.drip = answer, [], drip
         self.url = f"http://127.0.0.1:{self.server_address[1]}/v1"
 
     def __enter__(self):
@@ -49,7 +50,13 @@ class _Handler(BaseHTTPRequestHandler):
         for name, value in {"Content-Length": str(len(text)), **headers}.items():
             self.send_header(name, value)
         self.end_headers()
-        self.wfile.write(text)
+        if not self.server.drip:
+            self.wfile.write(text)
+            return
+        with contextlib.suppress(OSError):
+            for byte in text:
+                time.sleep(self.server.drip)
+                self.wfile.write(bytes([byte]))
 
     def log_message(self, *_):
         pass
@@ -166,6 +173,36 @@ def test_a_slow_endpoint_and_a_closed_port_are_unavailable():
         _embedder(endpoint, retries=0, timeout=0.05).embed(["a"])
     with pytest.raises(EmbeddingsUnavailable):
         _embedder(endpoint, retries=0).embed(["a"])
+
+
+def test_who_has_little_time_waits_for_no_retry_after(monkeypatch):
+    slept = []
+    monkeypatch.setattr("urllib3.util.retry.time.sleep", slept.append)
+    busy = Endpoint(lambda _: (429, {}, {"Retry-After": "12"}))
+    with busy as endpoint, pytest.raises(EmbeddingsUnavailable):
+        _embedder(endpoint, retries=1).embed(["a"], within=2.0)
+    assert len(busy.requests) == 2
+    assert sum(slept) < 1
+    patient = Endpoint(lambda _: (429, {}, {"Retry-After": "12"}))
+    with patient as endpoint, pytest.raises(EmbeddingsUnavailable):
+        _embedder(endpoint, retries=1).embed(["a"])  # indexing has the time
+    assert sum(slept) >= 12
+
+
+def test_an_endpoint_that_hangs_or_drips_is_given_up_when_the_time_is_over():
+    hangs = Endpoint(lambda texts: time.sleep(1.0) or _good(texts))
+    with hangs as endpoint, pytest.raises(EmbeddingsUnavailable):
+        _embedder(endpoint, retries=1, timeout=30).embed(["a"], within=0.2)
+    drips = Endpoint(lambda _: (200, b"[" * 20, {}), drip=0.1)
+    with drips as endpoint, pytest.raises(EmbeddingsUnavailable, match="out of time"):
+        _embedder(endpoint, retries=0, timeout=30).embed(["a"], within=0.5)
+
+
+def test_a_batch_that_is_refused_is_not_taken_apart_when_the_time_is_over():
+    refuses = Endpoint(lambda _: time.sleep(0.15) or (400, {}, {}))
+    with refuses as endpoint, pytest.raises(EmbeddingsUnavailable):
+        _embedder(endpoint, retries=0).embed(list("abcdefgh"), within=0.4)
+    assert len(refuses.requests) < 8
 
 
 def test_neither_the_key_nor_a_text_reaches_a_log_or_an_error(caplog):

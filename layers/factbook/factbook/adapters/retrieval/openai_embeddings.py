@@ -2,6 +2,7 @@
 
 import json
 import math
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,6 +18,8 @@ MAX_CHARACTERS = 200_000
 _REFUSALS = frozenset({400, 413, 422})
 _RETRIED = frozenset({408, 409, 425, 429, 500, 502, 503, 504})
 _MAX_RETRY_AFTER = 20
+_READ_BYTES = 1 << 16
+
 PLAIN_WORD = "word"
 """No model refuses it for what it says."""
 
@@ -71,18 +74,18 @@ class OpenAICompatibleEmbedder:
     ) -> None:
         self._settings = settings
         self._secret = secret
+        self._retries = Retry(
+            total=retries,
+            allowed_methods=None,
+            status_forcelist=_RETRIED,
+            backoff_factor=0.2,
+            backoff_jitter=0.2,
+            retry_after_max=_MAX_RETRY_AFTER,
+            redirect=0,
+            raise_on_status=False,
+        )
         self._http = urllib3.PoolManager(
-            timeout=Timeout(connect=min(timeout, 2.0), read=timeout),
-            retries=Retry(
-                total=retries,
-                allowed_methods=None,
-                status_forcelist=_RETRIED,
-                backoff_factor=0.2,
-                backoff_jitter=0.2,
-                retry_after_max=_MAX_RETRY_AFTER,
-                redirect=0,
-                raise_on_status=False,
-            ),
+            timeout=Timeout(connect=min(timeout, 2.0), read=timeout), retries=self._retries
         )
 
     @property
@@ -90,23 +93,33 @@ class OpenAICompatibleEmbedder:
         return self._settings.model
 
     def embed(
-        self, texts: Sequence[str], dimensions: int | None = None, *, model: str | None = None
+        self,
+        texts: Sequence[str],
+        dimensions: int | None = None,
+        *,
+        model: str | None = None,
+        within: float | None = None,
     ) -> list[Vector | EmbeddingFailure]:
         name = model or self.model
-        made = [result for batch in _batches(texts) for result in self._embed_batch(batch, dimensions, name)]
+        deadline = None if within is None else time.monotonic() + within
+        made = [
+            result
+            for batch in _batches(texts)
+            for result in self._embed_batch(batch, dimensions, name, deadline)
+        ]
         if made and all(isinstance(result, EmbeddingFailure) and result.refused for result in made):
-            self._check_that_it_takes_any(name)
+            self._check_that_it_takes_any(name, deadline)
         return made
 
-    def _check_that_it_takes_any(self, model: str) -> None:
+    def _check_that_it_takes_any(self, model: str, deadline: float | None) -> None:
         """Raises EmbeddingsUnavailable when the endpoint refuses a plain word too: then no text is to blame."""
-        if self._post([PLAIN_WORD], model) is None:
+        if self._post([PLAIN_WORD], model, deadline) is None:
             raise EmbeddingsUnavailable("refuses every text")
 
     def _embed_batch(
-        self, texts: Sequence[str], dimensions: int | None, model: str
+        self, texts: Sequence[str], dimensions: int | None, model: str, deadline: float | None
     ) -> list[Vector | EmbeddingFailure]:
-        answer = self._post(texts, model)
+        answer = self._post(texts, model, deadline)
         if answer is not None:
             return [_checked(vector, dimensions) for vector in _vectors_of(answer, len(texts))]
         # The endpoint refused the batch for what is in it: halves find the text, the others get their vectors.
@@ -114,16 +127,22 @@ class OpenAICompatibleEmbedder:
             return [EmbeddingFailure("the endpoint refused the text", refused=True)]
         half = len(texts) // 2
         halves = texts[:half], texts[half:]
-        return [result for part in halves for result in self._embed_batch(part, dimensions, model)]
+        return [result for part in halves for result in self._embed_batch(part, dimensions, model, deadline)]
 
-    def _post(self, texts: Sequence[str], model: str) -> object | None:
+    def _post(self, texts: Sequence[str], model: str, deadline: float | None) -> object | None:
         """The parsed answer, None when the request's content was refused."""
         body = json.dumps({"model": model, "input": list(texts), "encoding_format": "float"})
         headers = {"Content-Type": "application/json", **self._authorization()}
         try:
             response = self._http.request(
-                "POST", f"{self._settings.url}/embeddings", body=body.encode(), headers=headers
+                "POST",
+                f"{self._settings.url}/embeddings",
+                body=body.encode(),
+                headers=headers,
+                preload_content=False,
+                **self._patience(deadline),
             )
+            data = _read(response, deadline)
         except urllib3.exceptions.HTTPError as error:
             raise EmbeddingsUnavailable(f"no answer ({_cause(error)})") from None
         if response.status in _REFUSALS:
@@ -131,10 +150,23 @@ class OpenAICompatibleEmbedder:
         if response.status != 200:
             raise EmbeddingsUnavailable(f"answered status {response.status}")
         try:
-            parsed: object = json.loads(response.data)
+            parsed: object = json.loads(data)
         except ValueError:
             raise EmbeddingsUnavailable("answered something that is not JSON") from None
         return parsed
+
+    def _patience(self, deadline: float | None) -> dict[str, Any]:
+        """How the tries share the time there is. Who waits for a query does not wait for a `Retry-After` of minutes."""
+        if deadline is None:
+            return {}
+        left = deadline - time.monotonic()
+        if left <= 0:
+            raise EmbeddingsUnavailable("no answer (out of time)")
+        tries = 1 + int(self._retries.total or 0)
+        return {
+            "timeout": Timeout(total=left / tries),
+            "retries": self._retries.new(respect_retry_after_header=False, backoff_max=left / tries / 10),
+        }
 
     def _authorization(self) -> dict[str, str]:
         key = self._settings.api_key
@@ -146,6 +178,18 @@ class OpenAICompatibleEmbedder:
             except (Throttled, StorageUnavailable) as error:
                 raise EmbeddingsUnavailable("its key could not be read") from error
         return {"Authorization": f"Bearer {key}"}
+
+
+def _read(response: urllib3.BaseHTTPResponse, deadline: float | None) -> bytes:
+    """The body, as it comes in: a timeout is of one silence, and an endpoint that drips never makes one."""
+    parts: list[bytes] = []
+    while part := response.read1(_READ_BYTES):
+        if deadline is not None and time.monotonic() > deadline:
+            response.close()
+            raise EmbeddingsUnavailable("no answer (out of time)")
+        parts.append(part)
+    response.release_conn()
+    return b"".join(parts)
 
 
 def _batches(texts: Sequence[str]) -> Iterator[list[str]]:

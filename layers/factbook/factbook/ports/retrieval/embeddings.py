@@ -29,10 +29,16 @@ class Embedder(Protocol):
         ...
 
     def embed(
-        self, texts: Sequence[str], dimensions: int | None = None, *, model: str | None = None
+        self,
+        texts: Sequence[str],
+        dimensions: int | None = None,
+        *,
+        model: str | None = None,
+        within: float | None = None,
     ) -> list[Vector | EmbeddingFailure]:
         """One result per text, in order. A vector has length 1, and `dimensions` numbers when that is given.
 
-        `model` names another model of the same endpoint, while an index of a former one still serves. Raises EmbeddingsUnavailable when the endpoint as a whole failed.
+        `model` names another model of the same endpoint, while an index of a former one still serves.
+        `within` so many seconds, tries and waits together, or EmbeddingsUnavailable: for who waits. Raises EmbeddingsUnavailable when the endpoint as a whole failed.
         """
         ...

@@ -8,7 +8,7 @@ from factbook.domain.facts.fact import Fact
 from factbook.domain.retrieval.rendering import MemoryItem, RenderedMemory, interleave, render_memory
 from factbook.usecases.facts.ports import FactPorts
 from factbook.usecases.retrieval.retrieve import Question, retrieve_facts
-from factbook.usecases.retrieval.searching import Mode, SearchPorts
+from factbook.usecases.retrieval.searching import Mode, Patience, SearchPorts
 
 IntentScope = Literal["same-conversation", "same-user", "same-project", "tenant"]
 
@@ -54,13 +54,14 @@ def build_context(ports: FactPorts, engine: SearchPorts, principal: Principal, t
     rankings: list[list[MemoryItem]] = []
     warnings: dict[str, None] = {}
     degraded: str | None = None
+    patience = Patience()  # of the turn: however many intents it has, its query is embedded once
     for intent in turn.intents:
         scope, warning = _narrowed(intent.scope, turn.scope)
         if scope is None:
             warnings[warning] = None
             continue
         question = Question(intent.mode, turn.query, intent.limit, intent.types, scope)
-        found = retrieve_facts(ports, engine, principal, question)
+        found = retrieve_facts(ports, engine, principal, question, patience)
         rankings.append([_item(fact) for fact, _ in found.facts])
         degraded = degraded or found.degraded
     rendered = render_memory(interleave(rankings), turn.instruction_types, turn.max_tokens)

@@ -34,16 +34,16 @@ class Spaces:
         """Vectors of a space, by the model that made it. Raises EmbeddingsUnavailable."""
         return self.embedder.embed(texts, space.dimensions, model=space.model)
 
-    def embed_query(self, texts: Sequence[str]) -> Vector | EmbeddingFailure | None:
+    def embed_query(self, texts: Sequence[str], within: float) -> Vector | EmbeddingFailure | None:
         """The mean of the texts' vectors in the active space, its length not scaled; None while there is no space.
 
-        Raises EmbeddingsUnavailable.
+        Raises EmbeddingsUnavailable when there is no answer within so many seconds.
         """
         space = self.active()
         if space is None:
             return None
         vectors: list[Vector] = []
-        for made in self.embed(texts, space):
+        for made in self.embedder.embed(texts, space.dimensions, model=space.model, within=within):
             if isinstance(made, EmbeddingFailure):
                 return made
             vectors.append(made)

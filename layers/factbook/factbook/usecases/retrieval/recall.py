@@ -1,9 +1,10 @@
 """Find messages of conversations, with the message before and after each. Every one is read back from the log."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
+from factbook.domain import wire
 from factbook.domain.access.principals import Principal
 from factbook.domain.errors import BadInput, LogChanged
 from factbook.domain.filters import AllOf, Equals, Filter, OneOf
@@ -17,11 +18,14 @@ from factbook.ports.log.walks import EntrySource
 from factbook.usecases.log.entries import open_entry, scope_of
 from factbook.usecases.log.sealing import Vault
 from factbook.usecases.retrieval.messages import is_spoken
-from factbook.usecases.retrieval.retrieve import Question, require_active_model, scope_parts
+from factbook.usecases.retrieval.retrieve import SCORE_BYTES, Question, require_active_model, scope_parts
 from factbook.usecases.retrieval.searching import Asked, SearchPorts, find
 
 AROUND = 2
 """Entries on either side of a hit that are read with it; further away a message is looked up by its thread."""
+
+LOOKED_AT, MAX_ROUNDS = 10, 3
+"""Messages of a thread's name that are looked at for the next one of a conversation: so many at once, so often."""
 
 READ_AT_ONCE = 100
 THREADS = 8
@@ -67,9 +71,15 @@ def recall_messages(
     answer = find(recall.engine, principal.tenant, asked, _rule(principal, question), read)
     with ThreadPoolExecutor(max_workers=THREADS) as pool:
         sides = pool.map(lambda found: _neighbours(recall, principal, found[0], around), answer.found)
-        return [
+        recalled = [
             Recalled(entry, score, *side) for (entry, score), side in zip(answer.found, sides, strict=True)
-        ], answer.degraded
+        ]
+    return wire.fitting(recalled, _wire_bytes), answer.degraded
+
+
+def _wire_bytes(recalled: Recalled) -> int:
+    entries = (recalled.entry, recalled.before, recalled.after)
+    return sum(wire.value_bytes(each.to_json()) for each in entries if each is not None) + SCORE_BYTES
 
 
 def _require_plain(question: Question) -> None:
@@ -134,17 +144,36 @@ def _neighbours(
             around.get((entry.run_id, entry.sequence + direction * step)) for step in range(1, AROUND + 1)
         )
         found = next((each for each in near if each is not None and is_spoken(each)), None)
-        found = found or _next_in_thread(recall, entry, backwards=direction < 0)
+        found = found or _next_in_conversation(recall, entry, backwards=direction < 0)
         return _opened(recall, principal, found)
 
     return side(-1), side(1)
 
 
-def _next_in_thread(recall: RecallPorts, entry: LogEntry, *, backwards: bool) -> StoredEntry | None:
-    thread = entry.scope.thread_id
-    if thread is None:
+def _next_in_conversation(recall: RecallPorts, entry: LogEntry, *, backwards: bool) -> StoredEntry | None:
+    """The next message of the conversation, in whichever run. A thread's name may be used in several projects, and by
+    several people: their messages lie between in the index, and are looked past for a while.
+    """
+    if entry.scope.thread_id is None:
         return None
     position = f"{entry.timestamp}|{entry.run_id}"
-    page: Iterable[tuple[str, StoredEntry]]
-    page, _ = recall.log.thread(entry.scope.tenant_id, thread, position, 1, newest_first=backwards)
-    return next((found for _, found in page), None)
+    for _ in range(MAX_ROUNDS):
+        page, more = recall.log.thread(
+            entry.scope.tenant_id, entry.scope.thread_id, position, LOOKED_AT, newest_first=backwards
+        )
+        for at, found in page:
+            if is_spoken(found) and _same_conversation(found, entry):
+                return found
+            position = at
+        if not more:
+            break
+    return None
+
+
+def _same_conversation(found: StoredEntry, entry: LogEntry) -> bool:
+    """Whether both stand in the same containers; a session is none, and each of a conversation's has another."""
+    try:
+        own, other = scope_of(found), entry.scope
+    except LogChanged:
+        return False
+    return own.containers == other.containers

@@ -6,7 +6,7 @@ A hit is dropped unless its fact is what was indexed, shown to the caller and wi
 import time
 from dataclasses import dataclass, field
 
-from factbook.domain import times
+from factbook.domain import times, wire
 from factbook.domain.access.principals import Principal
 from factbook.domain.errors import BadInput, SemanticUnavailable
 from factbook.domain.facts import gate
@@ -15,12 +15,14 @@ from factbook.domain.filters import AllOf, AnyOf, Equals, Filter, Missing, OneOf
 from factbook.domain.retrieval.searchable import FACTS, SCOPE_FIELDS, fact_fields, index_version
 from factbook.usecases.facts.listing import NEWEST, Query, list_facts
 from factbook.usecases.facts.ports import FactPorts
-from factbook.usecases.retrieval.searching import SEMANTIC_OFF, Asked, Mode, SearchPorts, find
+from factbook.usecases.retrieval.searching import SEMANTIC_OFF, Asked, Mode, Patience, SearchPorts, find
 
 LIST_PAGES = 5
 LIST_PAGE = 100
-ANSWER_BYTES = 3_500_000
 WAIT_SECONDS = 2.0
+SCORE_BYTES = 64
+"""What stands beside each fact of an answer."""
+
 _FIRST_LOOK, _LONGEST_LOOK = 0.02, 0.25
 
 
@@ -49,8 +51,18 @@ class Found:
     degraded: str | None = None
 
 
-def retrieve_facts(ports: FactPorts, engine: SearchPorts, principal: Principal, question: Question) -> Found:
-    """Raises SemanticUnavailable, SearchUnavailable, or BadInput for a model that is not the active one."""
+def retrieve_facts(
+    ports: FactPorts,
+    engine: SearchPorts,
+    principal: Principal,
+    question: Question,
+    patience: Patience | None = None,
+) -> Found:
+    """Raises SemanticUnavailable, SearchUnavailable, or BadInput for a model that is not the active one.
+
+    `patience`: what the request of which this is a part may still wait.
+    """
+    patience = patience or Patience()
     require_active_model(engine, question)
     look = ports.look()
     rule = asked_rule(principal, question, look)
@@ -66,9 +78,9 @@ def retrieve_facts(ports: FactPorts, engine: SearchPorts, principal: Principal, 
             and may_answer(principal, head.fact, rule, look)
         }
 
-    behind = is_behind(ports, engine, principal, question.after)
+    behind = is_behind(ports, engine, principal, question.after, patience)
     asked = Asked(question.mode, question.text, question.limit, question.min_score)
-    answer = find(engine, principal.tenant, asked, rule, read)
+    answer = find(engine, principal.tenant, asked, rule, read, patience)
     return Found(_within_size(list(answer.found)), answer.degraded or ("index-behind" if behind else None))
 
 
@@ -111,18 +123,23 @@ def require_active_model(engine: SearchPorts, question: Question) -> None:
 
 
 def is_behind(
-    ports: FactPorts, engine: SearchPorts, principal: Principal, after: tuple[tuple[str, int], ...]
+    ports: FactPorts,
+    engine: SearchPorts,
+    principal: Principal,
+    after: tuple[tuple[str, int], ...],
+    patience: Patience,
 ) -> bool:
     """Wait until the index shows what the caller wrote, at most two seconds; whether it still does not."""
     if not after:
         return False
-    heads = ports.facts.heads(principal.tenant, [fact_id for fact_id, _ in after])
+    heads = ports.facts.heads(principal.tenant, list({fact_id: None for fact_id, _ in after}))
     look = ports.look("by-id", past=True)  # a deletion is waited for as well
     wanted = {
         key: index_version(head.fact, head.edition)
         for key, head in heads.items()
         if gate.can_see(principal, head.fact, look)
     }
+    longest = min(WAIT_SECONDS, patience.left())
     started, slept, pause = time.monotonic(), 0.0, _FIRST_LOOK
     while True:
         entries = engine.index.lookup(principal.tenant, list(wanted))
@@ -131,7 +148,7 @@ def is_behind(
             for key, version in wanted.items()
             if key not in entries or entries[key].version < version
         }
-        if not wanted or max(slept, time.monotonic() - started) + pause > WAIT_SECONDS:
+        if not wanted or max(slept, time.monotonic() - started) + pause > longest:
             return bool(wanted)
         engine.sleep(pause)
         slept += pause
@@ -155,11 +172,4 @@ def _listed(
 
 def _within_size(found: list[tuple[Fact, float | None]]) -> list[tuple[Fact, float | None]]:
     """As many of the best as fit into one answer; always the first."""
-    size = 0
-    kept: list[tuple[Fact, float | None]] = []
-    for fact, score in found:
-        size += fact.inline_bytes
-        if kept and size > ANSWER_BYTES:
-            break
-        kept.append((fact, score))
-    return kept
+    return wire.fitting(found, lambda each: each[0].wire_bytes + SCORE_BYTES)

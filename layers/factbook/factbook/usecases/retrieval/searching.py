@@ -6,7 +6,7 @@ Facts and messages are found alike; they differ in the rule they must pass and i
 import time
 import unicodedata
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Generic, Literal, TypeVar
 
 from factbook.domain.errors import SearchUnavailable, SemanticUnavailable
@@ -40,6 +40,9 @@ READ_AT_ONCE = 100
 QUERY_CHARACTERS = 8_000
 """A longer query is embedded by its beginning; its words all count."""
 
+QUERY_SECONDS = 3.0
+"""What a request waits in all, besides its reads of the stores and of the index."""
+
 SEMANTIC_OFF = (
     'Mode "semantic" searches by meaning, and this runtime has no embeddings. '
     'An operator turns them on with KINDGI_MEMORY_EMBEDDINGS; until then use "keyword".'
@@ -57,6 +60,23 @@ class SearchPorts:
     tokenizer: Tokenizer
     spaces: Spaces | None = None
     sleep: Callable[[float], None] = time.sleep
+
+
+@dataclass
+class Patience:
+    """What one request may wait in all, for the index to catch up and for embeddings, and the vectors of what it asks:
+    got once, also when several searches ask the same; None where there was none to get.
+    """
+
+    seconds: float = QUERY_SECONDS
+    clock: Callable[[], float] = time.monotonic
+    vectors: dict[tuple[str, ...], tuple[Vector | None, str]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._deadline = self.clock() + self.seconds
+
+    def left(self) -> float:
+        return max(0.0, self._deadline - self.clock())
 
 
 @dataclass(frozen=True)
@@ -83,7 +103,12 @@ class Answer(Generic[Record]):
 
 
 def find(
-    engine: SearchPorts, tenant: str, asked: Asked, rule: Filter, read: Reader[Record]
+    engine: SearchPorts,
+    tenant: str,
+    asked: Asked,
+    rule: Filter,
+    read: Reader[Record],
+    patience: Patience | None = None,
 ) -> Answer[Record]:
     """At most `asked.limit` records that pass `rule`; a query of blanks finds none. Raises SearchUnavailable,
     SemanticUnavailable.
@@ -92,7 +117,7 @@ def find(
         if asked.mode == "semantic" and engine.spaces is None:
             raise SemanticUnavailable(SEMANTIC_OFF)
         return Answer([], None)
-    search = _Search(engine, tenant, asked, rule, read)
+    search = _Search(engine, tenant, asked, rule, read, patience or Patience())
     try:
         found = search.run()
     except IndexMissing as error:
@@ -109,9 +134,16 @@ class _Search(Generic[Record]):
     """One search: rounds of one question to the index and one read, until enough records survive."""
 
     def __init__(
-        self, engine: SearchPorts, tenant: str, asked: Asked, rule: Filter, read: Reader[Record]
+        self,
+        engine: SearchPorts,
+        tenant: str,
+        asked: Asked,
+        rule: Filter,
+        read: Reader[Record],
+        patience: Patience,
     ) -> None:
         self._engine = engine
+        self._patience = patience
         self._tenant = tenant
         self._asked = asked
         self._rule = rule
@@ -180,15 +212,21 @@ class _Search(Generic[Record]):
                 raise SemanticUnavailable(SEMANTIC_OFF)
             self.degraded = "no-embeddings"
             return None
-        try:
-            vector = spaces.embed_query(
-                [text[:QUERY_CHARACTERS] for text in self._asked.meanings or (self._asked.text,)]
-            )
-        except EmbeddingsUnavailable:
-            vector = EmbeddingFailure("no answer")
-        if vector is None or isinstance(vector, EmbeddingFailure):
-            self.degraded = "embeddings-building" if vector is None else "embeddings-unavailable"
+        texts = tuple(text[:QUERY_CHARACTERS] for text in self._asked.meanings or (self._asked.text,))
+        if texts not in self._patience.vectors:
+            self._patience.vectors[texts] = self._vector(spaces, texts)
+        vector, why_not = self._patience.vectors[texts]
+        if vector is None:
+            self.degraded = why_not
             if alone:
-                raise SearchUnavailable(_BUILDING if vector is None else _NO_VECTOR)
-            return None
+                raise SearchUnavailable(_BUILDING if why_not == "embeddings-building" else _NO_VECTOR)
         return vector
+
+    def _vector(self, spaces: Spaces, texts: Sequence[str]) -> tuple[Vector | None, str]:
+        try:
+            made = spaces.embed_query(texts, self._patience.left())
+        except EmbeddingsUnavailable:
+            return None, "embeddings-unavailable"
+        if isinstance(made, EmbeddingFailure):
+            return None, "embeddings-unavailable"
+        return made, "embeddings-building"
