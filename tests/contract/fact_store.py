@@ -137,7 +137,7 @@ class FactStoreContract:
         fact_id = head.fact.id
         found, more = self.store.revisions(self.tenant, fact_id, 6, 10**6)
         assert ([fact.version for fact in found], more) == ([5, 4, 3, 2, 1], False)
-        room = sum(fact.inline_bytes for fact in found if fact.version in (3, 2))
+        room = sum(fact.wire_bytes for fact in found if fact.version in (3, 2))
         found, more = self.store.revisions(self.tenant, fact_id, 4, room)
         assert ([fact.version for fact in found], more) == ([3, 2], True)
         found, more = self.store.revisions(self.tenant, fact_id, 2, 1)

@@ -103,7 +103,13 @@ class LogStoreContract:
     def test_a_run_of_more_than_a_page_of_the_store_is_read_whole(self, tenant: str) -> None:
         entries = self.kept(tenant, "r", *range(6), text='{"x":"' + "x" * 300_000 + '"}')
         assert self.log.entries(tenant, "r", 0, 10) == (entries, False)
-        assert self.log.newest(tenant, "r", 10) == entries[::-1]
+
+    def test_the_newest_are_what_one_read_of_a_megabyte_holds_and_the_last_always(self, tenant: str) -> None:
+        entries = self.kept(tenant, "r", *range(6), text='{"x":"' + "x" * 300_000 + '"}')
+        newest = self.log.newest(tenant, "r", 10)
+        assert 1 <= len(newest) <= 4
+        assert newest == entries[::-1][: len(newest)]
+        assert self.log.newest(tenant, "r", 1) == entries[:4:-1]
 
     def test_the_newest_come_newest_first(self, tenant: str) -> None:
         entries = self.kept(tenant, "r", *range(12))
@@ -286,11 +292,11 @@ class TreeStoreContract:
     def test_a_dirty_run_is_marked_up_to_its_longest_and_cleared_only_that_far(self, tenant: str) -> None:
         for sequence in (3, 7, 5):
             self.tree.mark_dirty(DirtyRun(tenant, "r", sequence))
-        assert self.tree.dirty_of(tenant) == [DirtyRun(tenant, "r", 7)]
+        assert list(self.tree.dirty_of(tenant)) == [DirtyRun(tenant, "r", 7)]
         self.tree.clear(DirtyRun(tenant, "r", 6))
-        assert self.tree.dirty_of(tenant) == [DirtyRun(tenant, "r", 7)]
+        assert list(self.tree.dirty_of(tenant)) == [DirtyRun(tenant, "r", 7)]
         self.tree.clear(DirtyRun(tenant, "r", 8))
-        assert self.tree.dirty_of(tenant) == []
+        assert list(self.tree.dirty_of(tenant)) == []
         self.tree.clear(DirtyRun(tenant, "r", 8))
 
     def test_marks_of_all_tenants_are_found_and_a_tenants_own_apart(self, tenant: str) -> None:
@@ -299,9 +305,27 @@ class TreeStoreContract:
         for run in own | {other}:
             self.tree.mark_dirty(run)
         assert set(self.tree.dirty_of(tenant)) == own
-        assert own | {other} <= set(self.tree.dirty())
+        tenants = list(self.tree.dirty_tenants())
+        assert {tenant, other.tenant} <= set(tenants)
+        assert len(tenants) == len(set(tenants))
         for run in own | {other}:
             self.tree.clear(run)
+
+    def test_tenants_behind_one_with_many_marks_are_found_whatever_their_names(
+        self, tenant: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """More marks of one tenant than one look reads, in every shard, and names that sort right around its own."""
+        names = [tenant + end for end in ("", "!", "{", "|", "}", "~", "z", "\U0010ffff")]
+        monkeypatch.setattr("factbook.adapters.log.dynamodb_tree.MARKS_READ", 3)
+        marks = [DirtyRun(tenant, f"r{number}", 1) for number in range(100)]
+        marks += [DirtyRun(name, f"r{number}", 1) for name in names for number in range(4)]
+        with ThreadPoolExecutor(8) as pool:
+            list(pool.map(self.tree.mark_dirty, marks))
+        found = [name for name in self.tree.dirty_tenants() if name.startswith(tenant)]
+        assert sorted(found) == sorted(names)
+        assert len(list(self.tree.dirty_of(tenant))) == 100
+        with ThreadPoolExecutor(8) as pool:
+            list(pool.map(self.tree.clear, marks))
 
     def test_notes_are_kept_once_and_listed_newest_first(self, tenant: str) -> None:
         notes = [PublishedNote(size, f"note {size}", "vkey", AT.format(size)) for size in (1, 9, 10)]

@@ -63,7 +63,7 @@ class FakeFacts:
             kept = self._revisions.get((tenant, fact_id), {})
         found: list[Fact] = []
         for version in sorted((each for each in kept if each < below), reverse=True):
-            budget -= kept[version].inline_bytes
+            budget -= kept[version].wire_bytes
             if budget < 0 and found:
                 return found, True
             found.append(kept[version])
@@ -164,12 +164,13 @@ class FakeBlobs:
     def put(self, ref: str, body: bytes) -> None:
         with self.lock:
             self.bodies[ref] = body
+            self.pending.add(ref)
 
     def upload_url(self, ref: str, size: int, sha256: str, seconds: int) -> str:
         return f"https://blobs.example/{ref.removeprefix('blob://')}?size={size}&sha256={sha256}"
 
     def upload_headers(self, size: int, sha256: str) -> dict[str, str]:
-        return {"Content-Length": str(size)}
+        return {"Content-Length": str(size), "If-None-Match": "*"}
 
     def upload(self, ref: str, body: bytes) -> None:
         with self.lock:
@@ -190,6 +191,7 @@ class FakeBlobs:
             raise StorageUnavailable
         with self.lock:
             self.bodies.pop(ref, None)
+            self.pending.discard(ref)
 
     def download_url(self, ref: str) -> str:
         return f"https://blobs.example/{ref.removeprefix('blob://')}"

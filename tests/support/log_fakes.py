@@ -37,14 +37,21 @@ class FakeLog:
             return _stripped(self._entries.get((tenant, run_id, sequence)))
 
     def newest(self, tenant: str, run_id: str, count: int) -> list[StoredEntry]:
-        return list(reversed(self._run(tenant, run_id, 0)))[:count]
+        found: list[StoredEntry] = []
+        room = 2**20  # what one query of DynamoDB reads
+        for entry in list(reversed(self._run(tenant, run_id, 0)))[:count]:
+            room -= len(entry.text.encode())
+            if found and room < 0:
+                break
+            found.append(entry)
+        return found
 
     def entries(
-        self, tenant: str, run_id: str, since: int, limit: int, budget: int = 3_700_000
+        self, tenant: str, run_id: str, since: int, limit: int, budget: int = 4_000_000
     ) -> tuple[list[StoredEntry], bool]:
         found: list[StoredEntry] = []
         for entry in self._run(tenant, run_id, since):
-            budget -= len(entry.text.encode()) + entry.text.count('"') + entry.text.count("\\")
+            budget -= len(entry.text.encode())
             if len(found) == limit or (budget < 0 and found):
                 return found, True
             found.append(entry)
@@ -194,13 +201,15 @@ class FakeTree:
             if there is None or there.sequence < run.sequence:
                 self._dirty[run.tenant, run.run_id] = run
 
-    def dirty(self) -> Iterator[DirtyRun]:
+    def dirty_tenants(self) -> Iterator[str]:
         with self.lock:
-            marks = list(self._dirty.values())
-        yield from marks
+            tenants = list(dict.fromkeys(tenant for tenant, _ in self._dirty))
+        yield from tenants
 
-    def dirty_of(self, tenant: str) -> list[DirtyRun]:
-        return [run for run in self.dirty() if run.tenant == tenant]
+    def dirty_of(self, tenant: str) -> Iterator[DirtyRun]:
+        with self.lock:
+            marks = [run for run in self._dirty.values() if run.tenant == tenant]
+        yield from marks
 
     def clear(self, run: DirtyRun) -> None:
         with self.lock:

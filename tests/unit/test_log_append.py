@@ -150,6 +150,23 @@ def test_a_retry_with_an_idempotency_key_is_answered_as_the_first_time(
     assert deployment.payloads() == ["a", 1, "between"]
 
 
+def test_a_batch_of_large_entries_is_known_again_by_those_that_one_read_holds(deployment: Deployment) -> None:
+    """The first entry of the batch lies further back than what a look-back of one read sees."""
+    large = ["x" * 240_000] * 12
+    once = append(deployment.process(), says(*large), operation="op")
+    assert len(deployment.store.newest(TENANT, "r", 200)) < 12
+    assert append(deployment.process(), says(*large), operation="op") == once
+    assert len(deployment.payloads()) == 12
+
+
+def test_a_look_back_is_one_read_however_large_the_entries_are(deployment: Deployment) -> None:
+    for number in range(8):
+        append(deployment.process(), says(f"{number}" + "x" * 240_000))
+    reads = deployment.store.reads
+    append(deployment.process(), says("a"), operation="op")
+    assert deployment.store.reads == reads + 1
+
+
 @pytest.mark.parametrize("other", [["b"], ["a", "b"], ["a", None]], ids=str)
 def test_a_key_used_with_another_body_is_refused(deployment: Deployment, other: list[Any]) -> None:
     log = deployment.process()

@@ -24,6 +24,7 @@ from factbook.api.requests import (
     refuse_flawed,
     validate,
 )
+from factbook.domain import wire
 from factbook.domain.access.principals import Actor, Principal
 from factbook.domain.errors import FactbookError, StorageUnavailable, Throttled
 from factbook.domain.strict_json import Json, dump_json
@@ -32,6 +33,7 @@ from factbook.ports.operations import Operation
 if TYPE_CHECKING:
     from factbook.api.services import Services  # names every part, of which a cold start loads what it uses
 
+TOO_LARGE = "The answer is larger than can be sent. What was written is written; ask for less at once."
 UNFORESEEN = "Something failed on our side. Retry; if it stays, report the request id."
 _NOBODY = Principal("", Actor(kind="service", id="anonymous"))
 Model = TypeVar("Model", bound=BaseModel)
@@ -47,6 +49,14 @@ class Answer:
     status: int
     body: Json | str | bytes | None = None
     headers: dict[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def text(self) -> str:
+        return _body_text(self.body)
+
+
+class AnswerTooLarge(Exception):
+    """A page or an answer was not sized: a fault of ours, whatever the caller asked."""
 
 
 @dataclass(frozen=True)
@@ -154,13 +164,14 @@ class App:
 
     def _answer(self, event: dict[str, Any], seen: telemetry.Observation) -> Answer:
         try:
-            return self._serve(event, seen)
+            return _sendable(self._serve(event, seen))
         except FactbookError as error:
             seen.refused(error)
             return _refusal(error, seen.request_id)
         except Exception as error:  # noqa: BLE001 - the last line of defence: a caller must never see a stack trace
             seen.failed(error)
-            body = {"code": "internal-error", "message": UNFORESEEN, "requestId": seen.request_id}
+            said = TOO_LARGE if isinstance(error, AnswerTooLarge) else UNFORESEEN
+            body = {"code": "internal-error", "message": said, "requestId": seen.request_id}
             return Answer(500, {"error": body})
 
     def _serve(self, event: dict[str, Any], seen: telemetry.Observation) -> Answer:
@@ -176,6 +187,13 @@ class App:
         request = read_request(event)
         refuse_extras(request, takes_query=route.query is not None, takes_body=route.body is not None)
         return route.handler(Call(route, request, services, principal, seen))
+
+
+def _sendable(answer: Answer) -> Answer:
+    """The answer, when Lambda can send it: otherwise the caller would get the gateway's own 500, and nobody a word."""
+    if wire.text_bytes(answer.text) > wire.LARGEST_BYTES:
+        raise AnswerTooLarge
+    return answer
 
 
 def _refusal(error: FactbookError, request_id: str) -> Answer:
@@ -196,7 +214,7 @@ def _response(answer: Answer) -> dict[str, Any]:
     return {
         "statusCode": answer.status,
         "headers": headers,
-        "body": _body_text(answer.body),
+        "body": answer.text,
         "isBase64Encoded": binary,
     }
 

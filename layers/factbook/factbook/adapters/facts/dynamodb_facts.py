@@ -67,7 +67,7 @@ class DynamoFacts:
             ScanIndexForward=False,
         ):
             fact = read_fact(item)
-            budget -= fact.inline_bytes
+            budget -= fact.wire_bytes
             if budget < 0 and found:
                 return found, True
             found.append(fact)

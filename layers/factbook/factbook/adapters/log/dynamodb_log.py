@@ -1,6 +1,6 @@
 """The log table: one item per entry, put once under (tenant|run, sequence), never updated and never deleted."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from factbook.adapters.dynamodb.client import ConditionFailed, Item, from_item, store_errors, to_item
@@ -9,7 +9,9 @@ from factbook.adapters.dynamodb.reads import query_items
 from factbook.ports.contention import Contended
 from factbook.ports.log.entries import StoredEntry
 
-PAGE_BYTES = 3_700_000
+READ_BYTES = 4_000_000
+"""Of entries' texts, for one answer: what that takes on the wire is decided by who answers."""
+
 _CONDITION: dict[str, Any] = {
     "ConditionExpression": "attribute_not_exists(pk)",
     "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
@@ -44,20 +46,27 @@ class DynamoLog:
         return _entry(tenant, run_id, from_item(answer["Item"])) if "Item" in answer else None
 
     def newest(self, tenant: str, run_id: str, count: int) -> list[StoredEntry]:
-        found: list[StoredEntry] = []
-        for item in self._run(tenant, run_id, 0, count, forward=False):
-            found.append(_entry(tenant, run_id, item))
-            if len(found) == count:
-                break
-        return found
+        with store_errors():
+            page = self._client.query(
+                TableName=self._table,
+                KeyConditionExpression="pk = :pk",
+                ExpressionAttributeValues=to_item({":pk": key(tenant, run_id)}),
+                ScanIndexForward=False,
+                ConsistentRead=True,
+                Limit=count,
+            )
+        return [_entry(tenant, run_id, from_item(item)) for item in page["Items"]]
 
     def entries(
-        self, tenant: str, run_id: str, since: int, limit: int, budget: int = PAGE_BYTES
+        self, tenant: str, run_id: str, since: int, limit: int, budget: int = READ_BYTES
     ) -> tuple[list[StoredEntry], bool]:
         found: list[StoredEntry] = []
-        for item in self._run(tenant, run_id, since, limit + 1, forward=True):
+        span = {":pk": key(tenant, run_id), ":since": since}
+        for item in query_items(
+            self._client, self._table, "pk = :pk AND sk >= :since", span, Limit=limit + 1
+        ):
             entry = _entry(tenant, run_id, item)
-            budget -= _answered_bytes(entry.text)
+            budget -= len(entry.text.encode())
             if len(found) == limit or (budget < 0 and found):
                 return found, True
             found.append(entry)
@@ -84,21 +93,6 @@ class DynamoLog:
             item = from_item(raw)
             found.append((item["to"], _entry(tenant, item["to"].partition("|")[2], item)))
         return found, "LastEvaluatedKey" in page
-
-    def _run(self, tenant: str, run_id: str, since: int, limit: int, *, forward: bool) -> Iterator[Item]:
-        return query_items(
-            self._client,
-            self._table,
-            "pk = :pk AND sk >= :since",
-            {":pk": key(tenant, run_id), ":since": since},
-            ScanIndexForward=forward,
-            Limit=limit,
-        )
-
-
-def _answered_bytes(text: str) -> int:
-    """What a text takes inside a JSON string."""
-    return len(text.encode()) + text.count('"') + text.count("\\")
 
 
 def _item(entry: StoredEntry) -> Item:

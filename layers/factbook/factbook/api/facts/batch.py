@@ -1,6 +1,5 @@
 """Up to 100 independent writes in one request: a result per item."""
 
-import json
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -9,13 +8,14 @@ from factbook.api.errors import status_of
 from factbook.api.facts.models import MAX_BATCH, WriteFact, WriteFacts, WriteResults
 from factbook.api.requests import MAX_NAME, validate
 from factbook.domain import errors as e
-from factbook.domain.strict_json import Json, dump_json
+from factbook.domain import wire
+from factbook.domain.strict_json import Json
 from factbook.ports.operations import Operation
 from factbook.usecases.facts import changes
 
 THREADS = 8
-ANSWER_BYTES = 3_900_000
-"""Of a batch's results, escaped once more as a function's answer is."""
+SENT = ("content", "causedByLogId", "subjects", "source", "generatedBy", "retention")
+"""What a batch's caller sent of a fact: its answer can do without, and the fact is there to be read."""
 
 
 def add_writes(app: App) -> None:
@@ -62,14 +62,25 @@ def write_one(call: Call, body: WriteFact, operation: Operation) -> Json:
 
 
 def _within_an_answer(results: list[Json]) -> list[Json]:
-    """The results, of which those that no longer fit in an answer leave out the content that its caller just sent."""
-    size = 0
-    for result in results:
-        size += len(json.dumps(dump_json(result), ensure_ascii=False).encode())
-        if size > ANSWER_BYTES and "content" in result.get("fact", {}):
-            content = result["fact"].pop("content")
-            size -= len(json.dumps(dump_json(content), ensure_ascii=False).encode())
-    return results
+    """The results, of which those that no longer fit in an answer leave out what their caller just sent: the content
+    first. Without any of that a hundred of them always fit.
+    """
+    shortest = [_without(result, SENT) for result in results]
+    room = wire.ANSWER_BYTES - sum(map(wire.value_bytes, shortest))
+    shown: list[Json] = []
+    for result, short in zip(results, shortest, strict=True):
+        least = wire.value_bytes(short)
+        forms = (result, _without(result, SENT[:1]), short)
+        form = next((form for form in forms if wire.value_bytes(form) - least <= room), short)
+        room -= wire.value_bytes(form) - least
+        shown.append(form)
+    return shown
+
+
+def _without(result: Json, names: tuple[str, ...]) -> Json:
+    if "fact" not in result:
+        return result
+    return result | {"fact": {name: value for name, value in result["fact"].items() if name not in names}}
 
 
 def _items(call: Call) -> list[Any]:

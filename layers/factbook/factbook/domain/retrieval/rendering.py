@@ -9,6 +9,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from factbook.domain import wire
 from factbook.domain.strict_json import dump_json
 
 SYSTEM_LINE = (
@@ -21,6 +22,9 @@ BLOCK_CLOSING = "</memory>"
 
 # Short facts as JSON, with their ids and times, measure 2.1 bytes a token in a WordPiece vocabulary; prose 4.2.
 BYTES_PER_TOKEN = 2
+
+NAME_BYTES = 128
+"""What the id and the version of one fact take of an answer."""
 
 # `<` and what normalises to it; controls; line separators; bidirectional controls; invisible tag characters.
 _UNSAFE = re.compile(
@@ -56,21 +60,29 @@ def render_memory(
     instruction_types: frozenset[str] = frozenset(),
     max_tokens: int | None = None,
 ) -> RenderedMemory:
-    """The memory of one turn, best ranked first; past the budget the lowest ranked are left out first."""
-    costs = [len(_entry(item, instruction_types).encode()) + 1 for item in ranked]
-    budget = (
-        None if max_tokens is None else max_tokens * BYTES_PER_TOKEN - _fixed_bytes(ranked, instruction_types)
-    )
-    kept, spent = 0, 0
-    for cost in costs:
-        spent += cost
-        if budget is not None and spent > budget:
+    """The memory of one turn, best ranked first; past the budget, or past what one answer holds, the lowest ranked are
+    left out first.
+    """
+    fixed = _fixed_bytes(ranked, instruction_types)
+    budget = None if max_tokens is None else max_tokens * BYTES_PER_TOKEN - fixed
+    room = wire.ANSWER_BYTES - len(ranked) * NAME_BYTES
+    entries: list[str] = []
+    for item in ranked:
+        entry = _entry(item, instruction_types)
+        room -= wire.value_bytes(entry)
+        if budget is not None:
+            budget -= len(entry.encode()) + 1
+        if room < 0 or (budget is not None and budget < 0):
             break
-        kept += 1
-    used = tuple(ranked[:kept])
-    policies = [_entry(item, instruction_types) for item in used if is_policy(item, instruction_types)]
-    facts = [_entry(item, instruction_types) for item in used if not is_policy(item, instruction_types)]
-    return RenderedMemory(_system(policies), _block(facts), used, tuple(ranked[kept:]))
+        entries.append(entry)
+    used, omitted = tuple(ranked[: len(entries)]), tuple(ranked[len(entries) :])
+    policies = [
+        entry for item, entry in zip(used, entries, strict=True) if is_policy(item, instruction_types)
+    ]
+    facts = [
+        entry for item, entry in zip(used, entries, strict=True) if not is_policy(item, instruction_types)
+    ]
+    return RenderedMemory(_system(policies), _block(facts), used, omitted)
 
 
 def is_policy(item: MemoryItem, instruction_types: frozenset[str]) -> bool:

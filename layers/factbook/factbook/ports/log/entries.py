@@ -30,13 +30,13 @@ class LogStore(Protocol):
     def entry(self, tenant: str, run_id: str, sequence: int) -> StoredEntry | None: ...
 
     def newest(self, tenant: str, run_id: str, count: int) -> list[StoredEntry]:
-        """The run's last entries, newest first."""
+        """The run's last entries, newest first: at most `count`, and of those what one read holds (1 MB), the last always."""
         ...
 
     def entries(
         self, tenant: str, run_id: str, since: int, limit: int, budget: int = ...
     ) -> tuple[list[StoredEntry], bool]:
-        """Entries with sequence ≥ `since`, in order, about `budget` bytes of them; whether more may follow."""
+        """Entries with sequence ≥ `since`, in order, about `budget` bytes of their texts; whether more may follow."""
         ...
 
     def thread(

@@ -2,12 +2,16 @@
 
 from dataclasses import replace
 
+from factbook.domain import wire
 from factbook.domain.access.listing import MAX_LISTED_CONTAINERS
 from factbook.domain.access.principals import Principal
 from factbook.domain.access.rules import require_admin
 from factbook.domain.errors import NotFound, ReplayWithheld, ValidationFailed
 from factbook.ports.access.stores import Token, TokenStore
 from factbook.ports.clock import Clock
+
+TOKEN_BYTES = 512
+"""What a token takes of an answer besides the names it holds."""
 
 
 def create_token(store: TokenStore, caller: Principal, token: Token) -> Token:
@@ -31,10 +35,18 @@ def create_token(store: TokenStore, caller: Principal, token: Token) -> Token:
 def list_tokens(
     store: TokenStore, caller: Principal, after: str, limit: int
 ) -> tuple[list[Token], str | None]:
-    """Tokens of the tenant, oldest first, and where the next page begins."""
+    """Tokens of the tenant, oldest first, as many as one answer holds, and where the next page begins."""
     require_admin(caller)
     found, more = store.tokens(caller.tenant, after, limit)
-    return found, f"{found[-1].created_at}|{found[-1].id}" if more and found else None
+    kept = wire.fitting(found, _wire_bytes)
+    more = more or len(kept) < len(found)
+    return kept, f"{kept[-1].created_at}|{kept[-1].id}" if more and kept else None
+
+
+def _wire_bytes(token: Token) -> int:
+    holder = token.principal
+    names = [*holder.reads_projects, *holder.writes_projects, *holder.reads_orgs, *holder.administers_orgs]
+    return wire.value_bytes([holder.actor.id, holder.agent_id, token.created_by, *names]) + TOKEN_BYTES
 
 
 def revoke_token(store: TokenStore, clock: Clock, caller: Principal, token_id: str) -> Token:

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cache
 
+from factbook.domain import wire
 from factbook.domain.access.listing import listing_plan
 from factbook.domain.access.principals import Principal
 from factbook.domain.facts import gate
@@ -18,7 +19,6 @@ from factbook.usecases.facts.ports import FactPorts
 from factbook.usecases.facts.reading import revision_at
 
 ROWS = 1000
-PAGE_BYTES = 3_500_000
 NEWEST = "~"
 _THREADS = 16
 
@@ -68,20 +68,16 @@ def list_facts(
     rows, position = _candidates(ports, principal, query, limit, before, look)
     heads = ports.facts.heads(principal.tenant, [row.fact_id for row in rows])
     facts: list[Fact] = []
-    size = 0
-    for row in rows:
+    room = wire.ANSWER_BYTES
+    for place, row in enumerate(rows):
         fact = _shown(ports, principal, query, heads.get(row.fact_id), look)
         if fact is None:
             continue
-        size += fact.inline_bytes
-        if facts and size > PAGE_BYTES:
-            return Page(facts, _previous_order(rows, row))
+        room -= fact.wire_bytes
+        if facts and room < 0:
+            return Page(facts, rows[place - 1].order)
         facts.append(fact)
     return Page(facts, position)
-
-
-def _previous_order(rows: list[Row], row: Row) -> str:
-    return rows[rows.index(row) - 1].order
 
 
 def _shown(

@@ -1,13 +1,12 @@
 """Read facts: by id, at a version or an earlier instant, and their revisions."""
 
+from factbook.domain import wire
 from factbook.domain.access.principals import Principal
 from factbook.domain.errors import FactNotFound, NotFound
 from factbook.domain.facts import gate
 from factbook.domain.facts.fact import Fact
 from factbook.ports.facts.store import Head
 from factbook.usecases.facts.ports import FactPorts
-
-REVISIONS_BUDGET = 3_500_000
 
 
 def get_fact(
@@ -41,7 +40,7 @@ def list_revisions(
     """Revisions newest first, whole; the version to go on below when about 4 MB were not enough."""
     head = _require_shown(ports, principal, fact_id, ports.facts.head(principal.tenant, fact_id), past=True)
     found = [head.fact] if below is None or below > head.fact.version else []
-    budget = REVISIONS_BUDGET - sum(fact.inline_bytes for fact in found)
+    budget = wire.ANSWER_BYTES - sum(fact.wire_bytes for fact in found)
     below = head.fact.version if found else (below or 1)
     closed, more = ports.facts.revisions(principal.tenant, fact_id, below, budget)
     found += closed

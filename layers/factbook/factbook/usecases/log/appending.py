@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from factbook.canonical import log_canonical
+from factbook.domain import wire
 from factbook.domain.access.principals import Principal
 from factbook.domain.access.rules import can_read, require_write
 from factbook.domain.errors import (
@@ -49,11 +50,11 @@ WALKED = 2
 """Puts tried without a pause: the first, and one behind the entry that the first one met."""
 
 LOOKED_BACK = 200
-"""Entries of a run among which a request with an Idempotency-Key is looked for."""
+"""Entries of a run among which a request with an Idempotency-Key is looked for: these, or the last MB of them."""
 
 MAX_TRANSACTION_BYTES = 4 * 1024 * 1024
-ITEM_OVERHEAD = 700
-"""What an item of a transaction has at most besides its text: keys, hash, cause and thread."""
+ITEM_OVERHEAD = 1_300
+"""What an item of a transaction has at most besides its text and its cause: keys, hash, thread and their names."""
 
 CACHED_TAILS = 4096
 SHORTEST_TRY_SECONDS = 0.002
@@ -197,8 +198,10 @@ class _Append:
         if not newest:
             return None
         if looks_back:
-            first = self.drafts[0].seed
-            self.earlier = next((each.sequence for each in newest if log_id_of(each).seed == first), None)
+            met = (
+                (each, self._position(each)) for each in newest
+            )  # any of ours: the first may lie further back
+            self.earlier = next((each.sequence - at for each, at in met if at is not None), None)
         tail = tail_of(newest[0])
         self.log.remember(self.tenant, self.run_id, tail)
         return tail
@@ -223,14 +226,29 @@ class _Append:
             timestamp = now if tail is None else later_micros(now, tail.timestamp)
             place = place_after(tail, self.run_id, draft, timestamp)
             entry = self._stored(draft, scope, place)
-            size += len(entry.text.encode()) + ITEM_OVERHEAD
+            size += len(entry.text.encode()) + len((entry.cause or "").encode()) + ITEM_OVERHEAD
             entries.append(entry)
             tail = Tail(entry.sequence, entry.entry_hash, timestamp, scope)
         if len(entries) > 1 and size > MAX_TRANSACTION_BYTES:
             raise RequestTooLarge(
                 "The entries take more than 4 MB as stored. Append them in several requests."
             )
+        self._require_answerable(entries, size)
         return entries
+
+    def _require_answerable(self, entries: list[StoredEntry], size: int) -> None:
+        """Refuse what could be written and not be answered: nobody could tell the caller where it came to stand."""
+        if 2 * size <= wire.ANSWER_BYTES:  # an escape makes two bytes of one, and nothing makes more
+            return
+        answers = (
+            answer_of(entry, parse_json(draft.text))
+            for entry, draft in zip(entries, self.drafts, strict=True)
+        )
+        if sum(wire.value_bytes(answer.to_json()) for answer in answers) > wire.ANSWER_BYTES:
+            raise RequestTooLarge(
+                "The entries take more than 4 MB as answered, where each quote and backslash counts twice. "
+                "Append them in several requests."
+            )
 
     def _stored(self, draft: Draft, scope: Scope, place: Place) -> StoredEntry:
         text = log_canonical(hashed_fields(draft, scope, place, self._payload(draft, scope, place.log_id)))

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from factbook.domain import wire
 from factbook.domain.access.principals import Principal
 from factbook.domain.errors import NotFound
 from factbook.domain.log import gate
@@ -14,7 +15,12 @@ from factbook.ports.log.entries import LogStore, StoredEntry
 from factbook.usecases.log.entries import open_entry, scope_of
 from factbook.usecases.log.sealing import Vault
 
-LEAVES_AT_ONCE = 500
+LEAVES_AT_ONCE = 200
+"""Of a part of a run, each with its proof: half a megabyte."""
+
+LEAF_BYTES = 3_000
+"""What a leaf with its proof takes of an answer at most: 2 × 40 hashes, an id of 256 characters."""
+
 MAX_ROUNDS = 4
 """Pages of a thread read for one answer when most of it is not the caller's to read."""
 
@@ -33,8 +39,9 @@ def read_run(
     """Entries of a run with sequence ≥ `since`, payloads opened. Raises NotFound."""
     require_readable_run(store, principal, run_id)
     found, more = store.entries(principal.tenant, run_id, since, limit)
-    data = [open_entry(vault, entry).to_json() for entry in found]
-    return Page(data, {"since": found[-1].sequence + 1} if more else None)
+    data = wire.fitting((open_entry(vault, entry).to_json() for entry in found), wire.value_bytes)
+    more = more or len(data) < len(found)
+    return Page(data, {"since": found[len(data) - 1].sequence + 1} if more else None)
 
 
 def read_stored_run(
@@ -51,21 +58,21 @@ def read_stored_run(
         emptied = _first_entry(store, tenant, run_id) is None and tree.last_leaf(tenant, run_id) is not None
         if not (principal.admin and emptied):
             raise
+    # Leaves first: what is appended and checkpointed between the two reads must not look like a lost entry.
+    leaves = tree.run_leaves(tenant, run_id, since, LEAVES_AT_ONCE)
     found, more = store.entries(tenant, run_id, since, limit)
-    leaves = _all_run_leaves(tree, tenant, run_id, since, found[-1].sequence if more else None)
+    fitting = wire.fitting(
+        found,
+        lambda entry: wire.value_bytes(stored_form(entry)),
+        wire.ANSWER_BYTES - LEAF_BYTES * len(leaves),
+    )
+    ends = [fitting[-1].sequence] if more or len(fitting) < len(found) else []
+    ends += [leaves[-1].sequence] if len(leaves) == LEAVES_AT_ONCE else []
+    last = min(ends, default=None)  # of this part, None when it is the run's last
     return Page(
-        [stored_form(entry) for entry in found], {"since": found[-1].sequence + 1} if more else None
-    ), leaves
-
-
-def _all_run_leaves(tree: TreeStore, tenant: str, run_id: str, since: int, until: int | None) -> list[Leaf]:
-    leaves: list[Leaf] = []
-    while True:
-        page = tree.run_leaves(tenant, run_id, since, LEAVES_AT_ONCE)
-        leaves += [leaf for leaf in page if until is None or leaf.sequence <= until]
-        if len(page) < LEAVES_AT_ONCE or len(leaves) % LEAVES_AT_ONCE:
-            return leaves
-        since = page[-1].sequence + 1
+        [stored_form(entry) for entry in fitting if last is None or entry.sequence <= last],
+        None if last is None else {"since": last + 1},
+    ), [leaf for leaf in leaves if last is None or leaf.sequence <= last]
 
 
 def require_readable_run(store: LogStore, principal: Principal, run_id: str) -> None:
@@ -123,16 +130,21 @@ def read_thread(
 ) -> Page:
     """Messages of a conversation in the order of their timestamps; `wanted` narrows by scope keys."""
     data: list[Json] = []
+    room = wire.ANSWER_BYTES
     more = True
     for _ in range(MAX_ROUNDS):
         page, more = store.thread(
             principal.tenant, thread, position, limit - len(data), newest_first=newest_first
         )
         for at, entry in page:
-            position = at
             scope = scope_of(entry)
             if gate.can_see(principal, scope, entry.run_id) and scope.matches(wanted):
-                data.append(open_entry(vault, entry).to_json())
+                answer = open_entry(vault, entry).to_json()
+                room -= wire.value_bytes(answer)
+                if data and room < 0:
+                    return Page(data, {"at": position})
+                data.append(answer)
+            position = at
         if not more or len(data) >= limit:
             break
     return Page(data, {"at": position} if more else None)

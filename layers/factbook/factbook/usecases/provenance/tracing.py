@@ -2,6 +2,7 @@
 
 from collections import deque
 
+from factbook.domain import wire
 from factbook.domain.access.principals import Principal
 from factbook.domain.facts.fact import Fact
 from factbook.domain.log.entries import LogEntry
@@ -13,6 +14,8 @@ from factbook.usecases.log.reading import find_entry
 from factbook.usecases.log.sealing import Vault
 
 MAX_NODES = 200
+LARGEST_STEP = 512 * 1024
+"""What one more node takes of an answer at most: a hundred causes of 512 characters, each beside the fact's id."""
 
 
 def trace_provenance(
@@ -28,7 +31,8 @@ def trace_provenance(
     edges: list[Json] = []
     waiting = deque([newest])
     seen = {newest}
-    while waiting and len(nodes) < MAX_NODES:
+    room = wire.ANSWER_BYTES
+    while waiting and len(nodes) < MAX_NODES and room > LARGEST_STEP:
         node_id = waiting.popleft()
         revision = revisions.get(node_id)
         if revision is not None:
@@ -36,8 +40,10 @@ def trace_provenance(
         else:
             entry = find_entry(store, vault, principal, node_id)
             nodes[node_id], links = _entry_node(node_id, entry), _entry_links(entry)
+        room -= wire.value_bytes(nodes[node_id])
         for target, relation in links:
             edges.append({"from": node_id, "to": target, "relation": relation})
+            room -= wire.value_bytes(edges[-1])
             if target not in seen:
                 seen.add(target)
                 waiting.append(target)
