@@ -87,8 +87,7 @@ class FactStoreContract:
         closed, after = self.next_of(head)
         assert self.store.advance(head, closed, after) is None
         assert self.store.head(self.tenant, head.fact.id) == after
-        assert self.store.revision(self.tenant, head.fact.id, 1) == closed
-        assert self.store.head_with_revision(self.tenant, head.fact.id, 1) == (after, closed)
+        assert self.store.revision(after, 1) == closed
 
     def test_an_advance_from_a_record_that_changed_writes_nothing(self) -> None:
         head = self.kept()
@@ -96,7 +95,7 @@ class FactStoreContract:
         closed, rival = self.next_of(head, "2026-01-02T00:00:00.000Z")
         assert self.store.advance(head, closed, rival) == after
         assert self.store.head(self.tenant, head.fact.id) == after
-        kept = self.store.revision(self.tenant, head.fact.id, 1)
+        kept = self.store.revision(head, 1)
         assert kept is not None
         assert kept.invalidated_at != closed.invalidated_at
 
@@ -106,7 +105,7 @@ class FactStoreContract:
         assert self.store.amend(head, after) is None
         assert self.store.head(self.tenant, head.fact.id) == after
         assert self.store.amend(head, replace(after, edition=3)) == after
-        assert self.store.revision(self.tenant, head.fact.id, 1) is None
+        assert self.store.revision(head, 1) is None
 
     def test_a_change_of_a_record_that_is_gone_is_contended_or_finds_nothing(self) -> None:
         head = self.new()
@@ -134,13 +133,12 @@ class FactStoreContract:
         head = self.kept()
         for _ in range(5):
             head = self.advanced(head)
-        fact_id = head.fact.id
-        found, more = self.store.revisions(self.tenant, fact_id, 6, 10**6)
+        found, more = self.store.revisions(head, 6, 10**6)
         assert ([fact.version for fact in found], more) == ([5, 4, 3, 2, 1], False)
         room = sum(fact.inline_bytes for fact in found if fact.version in (3, 2))
-        found, more = self.store.revisions(self.tenant, fact_id, 4, room)
+        found, more = self.store.revisions(head, 4, room)
         assert ([fact.version for fact in found], more) == ([3, 2], True)
-        found, more = self.store.revisions(self.tenant, fact_id, 2, 1)
+        found, more = self.store.revisions(head, 2, 1)
         assert ([fact.version for fact in found], more) == ([1], False)
 
     # -- listing
@@ -234,7 +232,7 @@ class FactStoreContract:
         assert answers.count(None) == 1
         closed, after = changes[answers.index(None)]
         assert self.store.head(self.tenant, head.fact.id) == after
-        assert self.store.revision(self.tenant, head.fact.id, 1) == closed
+        assert self.store.revision(head, 1) == closed
 
     @staticmethod
     def patiently(call: Any) -> Any:

@@ -54,12 +54,12 @@ class OnDynamo(BacklogContract, JobStoreContract, PolicyStoreContract):
         old = self._superseded(tenant, "2026-01-01T00:00:00.000Z")
         self._delete_head(tenant, "f1")
         self.remains.remove(old)
-        assert self.facts.revisions(tenant, "f1", 99, 10**6) == ([], False)
+        assert self.facts.revisions(Head(old), 99, 10**6) == ([], False)
         assert self.discarded == [f"blob://s3/b/{old.created_at}"]
 
         new = self._superseded(tenant, "2026-03-01T00:00:00.000Z")
         self.remains.remove(old)
-        kept, _ = self.facts.revisions(tenant, "f1", 99, 10**6)
+        kept, _ = self.facts.revisions(Head(new), 99, 10**6)
         assert [revision.created_at for revision in kept] == [new.created_at]
         assert self.discarded == [f"blob://s3/b/{old.created_at}"]
 

@@ -155,7 +155,7 @@ def test_what_a_time_to_live_removed_is_forgotten_with_its_revisions(wired, writ
 
     assert follow([_record(head, name="REMOVE")]) == {"batchItemFailures": []}
     assert _found(wired, tenant, "tea") == []
-    assert writer.services.memory.facts.revisions(tenant, head.fact.id, 99, 10**6) == ([], False)
+    assert writer.services.memory.facts.revisions(head, 99, 10**6) == ([], False)
     follow([_record(head)])  # a late duplicate
     assert _found(wired, tenant, "tea") == []
 

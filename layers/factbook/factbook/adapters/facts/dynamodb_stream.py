@@ -5,6 +5,7 @@ from typing import Any
 
 from factbook.adapters.dynamodb.client import from_item
 from factbook.adapters.facts.dynamodb_items import HEAD, read_head
+from factbook.ports.facts.store import Head
 from factbook.ports.facts.walks import FactRecord
 
 
@@ -19,7 +20,17 @@ def fact_records(records: Sequence[dict[str, Any]]) -> Iterator[FactRecord]:
         position, key = change["SequenceNumber"], str(keys["pk"])
         try:
             head = read_head(from_item(change["OldImage" if gone else "NewImage"]))
+            former = None if gone else _former(change, head)
         except Exception as error:  # noqa: BLE001 - whatever is wrong with one item, the rest of the batch goes on
             yield FactRecord(position, key, None, gone, f"unreadable ({type(error).__name__})")
         else:
-            yield FactRecord(position, key, head, gone)
+            yield FactRecord(position, key, head, gone, former=former)
+
+
+def _former(change: dict[str, Any], head: Head) -> Head | None:
+    """The old image's head, when it is of another life. Few records are, so most old images are not read whole."""
+    old, new = change.get("OldImage"), change.get("NewImage", {})
+    if old is None or old.get("lf") == new.get("lf"):
+        return None
+    former = read_head(from_item(old))
+    return former if former.fact.created_at != head.fact.created_at else None
