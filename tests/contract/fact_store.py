@@ -87,8 +87,7 @@ class FactStoreContract:
         closed, after = self.next_of(head)
         assert self.store.advance(head, closed, after) is None
         assert self.store.head(self.tenant, head.fact.id) == after
-        assert self.store.revision(self.tenant, head.fact.id, 1) == closed
-        assert self.store.head_with_revision(self.tenant, head.fact.id, 1) == (after, closed)
+        assert self.store.revision(after, 1) == closed
 
     def test_an_advance_from_a_record_that_changed_writes_nothing(self) -> None:
         head = self.kept()
@@ -96,7 +95,7 @@ class FactStoreContract:
         closed, rival = self.next_of(head, "2026-01-02T00:00:00.000Z")
         assert self.store.advance(head, closed, rival) == after
         assert self.store.head(self.tenant, head.fact.id) == after
-        kept = self.store.revision(self.tenant, head.fact.id, 1)
+        kept = self.store.revision(head, 1)
         assert kept is not None
         assert kept.invalidated_at != closed.invalidated_at
 
@@ -106,7 +105,7 @@ class FactStoreContract:
         assert self.store.amend(head, after) is None
         assert self.store.head(self.tenant, head.fact.id) == after
         assert self.store.amend(head, replace(after, edition=3)) == after
-        assert self.store.revision(self.tenant, head.fact.id, 1) is None
+        assert self.store.revision(head, 1) is None
 
     def test_a_change_of_a_record_that_is_gone_is_contended_or_finds_nothing(self) -> None:
         head = self.new()
@@ -117,6 +116,58 @@ class FactStoreContract:
             found = None
         assert found is None
         assert self.store.head(self.tenant, head.fact.id) in (None, after)
+
+    # -- lives of one id
+
+    def life(self, at: str, fact_id: str = "same") -> Head:
+        fact = self.new(at=at).fact.model_copy(update={"id": fact_id, "revision_id": f"{fact_id}:1"})
+        return Head.first(fact, Mark("k" * 12, "b" * 12, 1))
+
+    def test_a_head_keeps_its_life_and_the_time_it_is_kept_from(self) -> None:
+        head = self.life(NOON)
+        kept = replace(head, fact=head.fact.model_copy(update={"kept_from": "2026-01-03T00:00:00.000Z"}))
+        assert self.store.create(kept) is None
+        assert self.store.head(self.tenant, "same") == kept
+        closed, _ = self.next_of(kept)
+        after = self.advanced(kept)
+        assert (after.life, after.fact.kept_from) == (kept.life, kept.fact.kept_from)
+        assert self.store.revision(after, 1) == closed
+
+    def test_a_new_life_meets_no_revision_of_a_former_one(self) -> None:
+        former = self.life(NOON)
+        assert self.store.create(former) is None
+        former = self.advanced(self.advanced(former))
+        born = former.reborn_as(self.life("2026-01-02T00:00:00.000Z").fact, Mark("n" * 12, "m" * 12, 1))
+        assert self.store.amend(former, born) is None
+        assert born.edition == former.edition + 1
+        assert self.store.revisions(born, 99, 10**6) == ([], False)
+        assert self.store.revision(born, 1) is None
+        after = self.advanced(born)
+        assert [each.created_at for each in self.store.revisions(after, 99, 10**6)[0]] == [
+            born.fact.created_at
+        ]
+        assert [each.version for each in self.store.revisions(former, 99, 10**6)[0]] == [2, 1]
+
+    def test_a_fact_of_the_former_format_keeps_its_revisions_and_its_new_life_meets_none(self) -> None:
+        former = replace(self.life(NOON), life=None)
+        assert self.store.create(former) is None
+        former = self.advanced(former)
+        assert [each.version for each in self.store.revisions(former, 99, 10**6)[0]] == [1]
+        born = former.reborn_as(self.life("2026-01-02T00:00:00.000Z").fact, Mark("n" * 12, "m" * 12, 1))
+        assert self.store.amend(former, born) is None
+        after = self.advanced(born)
+        assert [each.created_at for each in self.store.revisions(after, 99, 10**6)[0]] == [
+            born.fact.created_at
+        ]
+
+    def test_who_read_another_life_changes_nothing_even_at_the_same_edition(self) -> None:
+        born = self.life("2026-01-02T00:00:00.000Z")
+        assert self.store.create(born) is None
+        for former in (self.life(NOON), replace(self.life(NOON), life=None)):
+            closed, after = self.next_of(former)
+            assert self.store.amend(former, after) == born
+            assert self.store.advance(former, closed, after) == born
+        assert self.store.head(self.tenant, "same") == born
 
     # -- many records
 
@@ -134,13 +185,12 @@ class FactStoreContract:
         head = self.kept()
         for _ in range(5):
             head = self.advanced(head)
-        fact_id = head.fact.id
-        found, more = self.store.revisions(self.tenant, fact_id, 6, 10**6)
+        found, more = self.store.revisions(head, 6, 10**6)
         assert ([fact.version for fact in found], more) == ([5, 4, 3, 2, 1], False)
         room = sum(fact.wire_bytes for fact in found if fact.version in (3, 2))
-        found, more = self.store.revisions(self.tenant, fact_id, 4, room)
+        found, more = self.store.revisions(head, 4, room)
         assert ([fact.version for fact in found], more) == ([3, 2], True)
-        found, more = self.store.revisions(self.tenant, fact_id, 2, 1)
+        found, more = self.store.revisions(head, 2, 1)
         assert ([fact.version for fact in found], more) == ([1], False)
 
     # -- listing
@@ -234,7 +284,7 @@ class FactStoreContract:
         assert answers.count(None) == 1
         closed, after = changes[answers.index(None)]
         assert self.store.head(self.tenant, head.fact.id) == after
-        assert self.store.revision(self.tenant, head.fact.id, 1) == closed
+        assert self.store.revision(head, 1) == closed
 
     @staticmethod
     def patiently(call: Any) -> Any:

@@ -15,7 +15,7 @@ from factbook.domain import times
 from factbook.domain.facts.fact import FactChanges, Payload
 from factbook.domain.facts.transitions import close, open_fact, supersede
 from factbook.domain.scope import Scope
-from factbook.ports.facts.store import Head
+from factbook.ports.facts.store import Head, Mark
 
 from .index_stores import BacklogContract, JobStoreContract, PolicyStoreContract
 
@@ -54,14 +54,33 @@ class OnDynamo(BacklogContract, JobStoreContract, PolicyStoreContract):
         old = self._superseded(tenant, "2026-01-01T00:00:00.000Z")
         self._delete_head(tenant, "f1")
         self.remains.remove(old)
-        assert self.facts.revisions(tenant, "f1", 99, 10**6) == ([], False)
+        assert self.facts.revisions(Head(old), 99, 10**6) == ([], False)
         assert self.discarded == [f"blob://s3/b/{old.created_at}"]
 
         new = self._superseded(tenant, "2026-03-01T00:00:00.000Z")
         self.remains.remove(old)
-        kept, _ = self.facts.revisions(tenant, "f1", 99, 10**6)
+        kept, _ = self.facts.revisions(Head(new), 99, 10**6)
         assert [revision.created_at for revision in kept] == [new.created_at]
         assert self.discarded == [f"blob://s3/b/{old.created_at}"]
+
+    def test_a_payload_that_the_next_life_names_stays_while_the_former_lifes_others_go(self, tenant):
+        old = self._superseded(tenant, "2026-01-01T00:00:00.000Z")
+        former = self.facts.head(tenant, "f1")
+        assert former is not None
+        payload = Payload(text=None, content_hash="", size=1, content_ref=f"blob://s3/b/{old.created_at}")
+        fact = self._head(tenant, 1, "2026-03-01T00:00:00.000Z").fact
+        born = former.reborn_as(
+            fact.model_copy(update={"content_ref": payload.content_ref}), Mark("k" * 12, "b" * 12, 1)
+        )
+        assert self.facts.amend(former, born) is None
+        last = old.model_copy(update={"content_ref": "blob://s3/b/last"})
+
+        for _ in range(2):
+            self.remains.remove(last)
+
+        assert set(self.discarded) == {"blob://s3/b/last"}
+        assert self.facts.revisions(former, 99, 10**6) == ([], False)
+        assert self.facts.head(tenant, "f1") == born
 
     def _superseded(self, tenant, now):
         """A fact at version 2 whose first revision has a payload; its head's fact."""

@@ -66,8 +66,11 @@ class World:
         admin = self.service.admin
         content = "x" * 70_000 if route.handler.__name__ == "get_content" else "call me in the morning"
         scope = {"projectId": "support"}
+        keyed = {"key": "contact"} if route.handler.__name__ == "get_keyed_fact" else {}
         fact = admin.call(
-            "POST", "/v1/memory/facts", {"type": "acme.preference", "scope": scope, "content": content}
+            "POST",
+            "/v1/memory/facts",
+            {"type": "acme.preference", "scope": scope, "content": content} | keyed,
         )
         token = admin.call("POST", "/v1/access/tokens", {"actor": {"kind": "user", "id": "ann"}})
         text = json.dumps(event)

@@ -102,7 +102,7 @@ def test_every_field_comes_back_and_can_be_sent_back(admin: Gateway) -> None:
         assert fact[name] == expected
     assert fact["scope"] == FULL["scope"] | {"tenantId": "t"}
     assert (fact["validFrom"], fact["observedAt"]) == ("2025-12-31T23:00:00.000Z", "2026-01-01T00:00:00.123Z")
-    again = {name: fact[name] for name in FULL}
+    again = {name: fact[name] for name in FULL} | {"key": "another"}
     assert admin.call("POST", FACTS, again).status == 201
     revision = {name: fact[name] for name in FULL if name not in ("type", "scope", "key")}
     assert admin.call("POST", f"{FACTS}/{fact['id']}/supersede", revision).json["version"] == 2

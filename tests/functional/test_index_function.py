@@ -74,7 +74,7 @@ def _write(writer, content, **said):
     return writer.services.memory.facts.head(writer.tenant, reply.json["id"])
 
 
-def _record(head, *, name="MODIFY", image=None):
+def _record(head, *, name="MODIFY", image=None, before=None):
     item = to_item(head_item(head)) if image is None else image
     which = "OldImage" if name == "REMOVE" else "NewImage"
     return {
@@ -84,6 +84,7 @@ def _record(head, *, name="MODIFY", image=None):
             "Keys": {key: item[key] for key in ("pk", "sk")},
             "SequenceNumber": str(next(SEQUENCE)),
             which: item,
+            **({} if before is None else {"OldImage": to_item(head_item(before))}),
         },
     }
 
@@ -155,9 +156,36 @@ def test_what_a_time_to_live_removed_is_forgotten_with_its_revisions(wired, writ
 
     assert follow([_record(head, name="REMOVE")]) == {"batchItemFailures": []}
     assert _found(wired, tenant, "tea") == []
-    assert writer.services.memory.facts.revisions(tenant, head.fact.id, 99, 10**6) == ([], False)
+    assert writer.services.memory.facts.revisions(head, 99, 10**6) == ([], False)
     follow([_record(head)])  # a late duplicate
     assert _found(wired, tenant, "tea") == []
+
+
+def test_what_a_new_life_of_a_key_replaced_is_removed_and_the_new_life_is_found(wired, writer, tenant):
+    facts, blobs = writer.services.memory.facts, writer.services.memory.blobs
+    key = {"key": "k", "onExisting": "supersede"}
+    former = _write(writer, "tea " + "x" * 70_000, **key)
+    writer.admin.call("POST", f"/v1/memory/facts/{former.fact.id}/supersede", {"content": "tea two"})
+    former = facts.head(tenant, former.fact.id)
+    large = facts.revision(former, 1).content_ref
+    over = former.fact.model_copy(update={"expires_at": former.fact.updated_at})
+    former = replace(former, edition=former.edition + 1, fact=over)
+    assert facts.amend(replace(former, edition=former.edition - 1), former) is None
+    follow([_record(former)])
+    born = _write(writer, "coffee", **key)
+    assert (born.fact.id, born.fact.version) == (former.fact.id, 1)
+    record = _record(born, before=former)
+
+    for records in ([record], [record, _record(former)]):  # once more, and with a late one of the former life
+        assert follow(records) == {"batchItemFailures": []}
+        assert facts.revisions(former, 99, 10**6) == ([], False)
+        assert blobs.stat(large) is None
+        assert _found(wired, tenant, "coffee") == [born.fact.id]
+        assert _found(wired, tenant, "tea") == []
+
+    later = born.followed_by(born.fact.model_copy(update={"stale": True}), born.marks[0])
+    assert follow([_record(later, before=born)]) == {"batchItemFailures": []}
+    assert facts.head(tenant, born.fact.id) == born
 
 
 def test_a_removed_fact_whose_payload_stays_is_sent_again_until_it_is_gone(
@@ -267,7 +295,7 @@ def _payloads(moto, tenant, head):
 
 
 def _is_gone(moto, writer, tenant, head):
-    revisions = writer.services.memory.facts.revisions(tenant, head.fact.id, 99, 10**6)
+    revisions = writer.services.memory.facts.revisions(head, 99, 10**6)
     return revisions == ([], False) and _payloads(moto, tenant, head) == 0
 
 

@@ -30,6 +30,7 @@ from factbook_local.openapi import load_apps
 ADMIN = principal("t1", "ann", admin=True)
 WRITER = principal("t1", "bob", writes=["x", "y"])
 TYPE, WORD, SAID = "acme.planted", "zebra", "giraffe"
+KEY, PLACE = "striped", {"projectId": "x"}
 X, Y = ({"projectId": name, "threadId": "talk"} for name in "xy")
 
 
@@ -127,6 +128,9 @@ FACT_ROADS: dict[str, dict[str, Road]] = {
         "version as of": lambda here: here.answers(f"facts/{here.fact}", version=1, asOf=here.before),
         "index state": lambda here: here.answers(f"facts/{here.fact}", include="indexState"),
     },
+    "GET /v1/memory/facts/by-key": {
+        "by key": lambda here: here.answers("facts/by-key", type=TYPE, scope=json.dumps(PLACE), key=KEY),
+    },
     "GET /v1/memory/facts/{id}/revisions": {
         "revisions": lambda here: here.answers(f"facts/{here.fact}/revisions"),
     },
@@ -181,6 +185,9 @@ NEITHER = {
 """Routes that show no fact and no entry: salted hashes, settings, who calls."""
 
 CHANGES: dict[str, Callable[[Planted], Any]] = {
+    "POST /v1/memory/facts": lambda here: here.post(
+        "facts", type=TYPE, scope=PLACE, key=KEY, content=1, onExisting="supersede"
+    ),
     "POST /v1/memory/facts/{id}/supersede": lambda here: here.post(f"facts/{here.fact}/supersede", content=1),
     "POST /v1/memory/facts/{id}/verify": lambda here: here.post(f"facts/{here.fact}/verify"),
     "DELETE /v1/memory/facts/{id}": lambda here: here.gateway.call("DELETE", f"/v1/memory/facts/{here.fact}"),
@@ -216,7 +223,7 @@ def plant(world: World, caller: Principal, apps: dict[str, Any]) -> Planted:
     for app in apps.values():
         app.services = lambda: services
 
-    first = world.write(ADMIN, f"{WORD} " * 12_000, TYPE, scope={"projectId": "x"})
+    first = world.write(ADMIN, f"{WORD} " * 12_000, TYPE, scope=PLACE, key=KEY)
     fact = world.supersede(first, ADMIN, f"{WORD} again " * 6_000)
     unheard = world.write(ADMIN, "unheard", TYPE, scope={"projectId": "x"}, deliver=False)
     world.say(ADMIN, "shown", ("ana", "an opening"), scope=X)
@@ -258,7 +265,7 @@ def test_every_route_that_reads_is_held_to_a_gate_here_or_shows_nothing_of_the_m
     reads = {route.key for app in apps.values() if app.name != "write" for route in app}
     assert reads == set(FACT_ROADS) | set(ENTRY_ROADS) | NEITHER
     changes = {route.key for route in apps["write"] if "/facts/{id}" in route.key}
-    assert changes | {"POST /v1/memory/blobs"} == set(CHANGES)
+    assert changes | {"POST /v1/memory/blobs", "POST /v1/memory/facts"} == set(CHANGES)
 
 
 def test_a_clause_in_the_gate_of_facts_hides_a_fact_on_every_road(

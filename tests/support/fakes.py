@@ -42,25 +42,20 @@ class FakeFacts:
         self.lock = threading.Lock()
         self.rows_read = 0
         self._heads: dict[tuple[str, str], Head] = {}
-        self._revisions: dict[tuple[str, str], dict[int, Fact]] = {}
+        self._revisions: dict[tuple[tuple[str, str], int | None], dict[int, Fact]] = {}
         self._rows: dict[_Partition, dict[str, Row]] = {}
 
     def head(self, tenant: str, fact_id: str) -> Head | None:
         with self.lock:
             return self._heads.get((tenant, fact_id))
 
-    def head_with_revision(self, tenant: str, fact_id: str, version: int) -> tuple[Head | None, Fact | None]:
+    def revision(self, head: Head, version: int) -> Fact | None:
         with self.lock:
-            where = (tenant, fact_id)
-            return self._heads.get(where), self._revisions.get(where, {}).get(version)
+            return self._revisions.get((_where(head), head.life), {}).get(version)
 
-    def revision(self, tenant: str, fact_id: str, version: int) -> Fact | None:
+    def revisions(self, head: Head, below: int, budget: int) -> tuple[list[Fact], bool]:
         with self.lock:
-            return self._revisions.get((tenant, fact_id), {}).get(version)
-
-    def revisions(self, tenant: str, fact_id: str, below: int, budget: int) -> tuple[list[Fact], bool]:
-        with self.lock:
-            kept = self._revisions.get((tenant, fact_id), {})
+            kept = self._revisions.get((_where(head), head.life), {})
         found: list[Fact] = []
         for version in sorted((each for each in kept if each < below), reverse=True):
             budget -= kept[version].wire_bytes
@@ -81,9 +76,9 @@ class FakeFacts:
     def advance(self, before: Head, closed: Fact, after: Head) -> Head | None:
         with self.lock:
             there = self._heads.get(_where(before))
-            if there is None or there.edition != before.edition:
+            if there is None or (there.edition, there.life) != (before.edition, before.life):
                 return there
-            kept = self._revisions.setdefault(_where(before), {})
+            kept = self._revisions.setdefault((_where(before), before.life), {})
             assert closed.version not in kept, "a revision is written once"
             kept[closed.version] = closed
             return self._put(after)
@@ -91,7 +86,7 @@ class FakeFacts:
     def amend(self, before: Head, after: Head) -> Head | None:
         with self.lock:
             there = self._heads.get(_where(before))
-            if there is None or there.edition != before.edition:
+            if there is None or (there.edition, there.life) != (before.edition, before.life):
                 return there
             return self._put(after)
 

@@ -155,7 +155,9 @@ class FaultedTenant:
         life = list(reversed(revisions))
         assert [fact["version"] for fact in life] == list(range(1, len(life) + 1))
         for earlier, later in itertools.pairwise(life):
-            assert earlier["invalidatedAt"] == later["updatedAt"]
+            assert (earlier["invalidatedAt"] == later["updatedAt"]) is (
+                earlier["invalidationReason"] == "superseded"
+            )
             assert later["supersedes"] == earlier["revisionId"]
         for fact in life:
             if "contentRef" in fact:
@@ -327,6 +329,28 @@ def _fact(gateway: Gateway, content: Any = "v1", **fields: Any) -> Context:
     return {"id": fact["id"], "ids": [fact["id"]]}
 
 
+def _keyed_fact(gateway: Gateway) -> Context:
+    return _fact(gateway, key="k")
+
+
+def _deleted_key(gateway: Gateway) -> Context:
+    made = _keyed_fact(gateway)
+    assert gateway.call("DELETE", FACT.format(**made)).status == 200
+    return made
+
+
+def _expired_key(gateway: Gateway) -> Context:
+    """Its head is still there. No reader sees anything of it, so the story begins without."""
+    made = _keyed_fact(gateway)
+    tenant = gateway.call("GET", "/v1/identity/whoami").json["tenantId"]
+    facts = gateway.services.memory.facts
+    head = facts.head(tenant, made["id"])
+    assert head is not None
+    over = head.fact.model_copy(update={"expires_at": head.fact.updated_at})
+    assert facts.amend(head, head.followed_by(over, head.marks[0])) is None
+    return {}
+
+
 def _tokens(tenant: FaultedTenant) -> Story:
     tokens = _page(tenant.admin, "/v1/access/tokens")
     return sorted([token["actor"]["id"], "revokedAt" in token] for token in tokens)
@@ -373,6 +397,7 @@ def _deletes(path: str, **query: Any) -> Callable[[Gateway, Context, str | None]
 
 
 FACT, NOTE = "/v1/memory/facts/{id}", {"type": "note", "content": "v1"}
+KEYED = NOTE | {"key": "k", "content": "v2"}
 RUN = "/v1/memory/runs/r1"
 MESSAGE = {"kind": "user-message", "scope": {}, "payload": {"text": "hello"}}
 SEALED = MESSAGE | {"scope": {"userId": "admin"}}
@@ -387,6 +412,25 @@ SCENARIOS = [
         "POST /v1/memory/facts, 70 KB",
         _posts("/v1/memory/facts", NOTE | {"content": LARGE}),
         struck_at=(BLOB, NEW, CLAIM),
+    ),
+    Scenario("POST /v1/memory/facts, a new key", _posts("/v1/memory/facts", KEYED), struck_at=(NEW,)),
+    Scenario(
+        "POST /v1/memory/facts, a key with onExisting",
+        _posts("/v1/memory/facts", KEYED | {"onExisting": "supersede"}),
+        _keyed_fact,
+        struck_at=(HEAD, CHANGE),
+    ),
+    Scenario(
+        "POST /v1/memory/facts, the key of a deleted fact",
+        _posts("/v1/memory/facts", KEYED),
+        _deleted_key,
+        struck_at=(NEW, CHANGE),
+    ),
+    Scenario(
+        "POST /v1/memory/facts, the key of an expired fact",
+        _posts("/v1/memory/facts", KEYED | {"onExisting": "supersede"}),
+        _expired_key,
+        struck_at=(HEAD, NEW),
     ),
     Scenario(
         "POST /v1/memory/facts/batch",

@@ -24,6 +24,7 @@ from factbook.ports.retrieval.index import EmbeddingSpace, SearchIndex
 from factbook.ports.retrieval.upkeep import Troubled
 from factbook.ports.walks import Stop, WalkPage
 from factbook.usecases.facts import changes as facts
+from factbook.usecases.facts import keyed
 from factbook.usecases.facts.ports import FactPorts
 from factbook.usecases.log.appending import LogWriter, Request, append_entries
 from factbook.usecases.log.sealing import Vault
@@ -295,9 +296,11 @@ class World:
 
         scope = ScopeRequest.model_validate(said.pop("scope", {})).resolve(who)
         body = WriteFact.model_validate({"type": fact_type, "content": content, **said})
-        fact = facts.write_fact(
-            self.memory, who, self.operation(), fact_type, scope, body, body.sent(), body.key
-        )
+        to, how = (self.memory, who, self.operation()), (body, body.sent())
+        if body.key is None:
+            fact = facts.write_fact(*to, fact_type, scope, *how)
+        else:
+            fact = keyed.write_keyed_fact(*to, keyed.Key(scope, fact_type, body.key), *how).fact
         self.clock.advance(milliseconds=10)
         return self._changed(fact.id, who, deliver)
 

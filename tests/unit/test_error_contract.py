@@ -11,6 +11,7 @@ CONTRACT = {
     "fact-not-found": 404,
     "permission-denied": 403,
     "fact-changed": 409,
+    "fact-exists": 409,
     "legal-hold": 409,
     "erasure-in-progress": 409,
     "semantic-unavailable": 422,

@@ -111,7 +111,7 @@ def test_writers_of_one_id_at_once_create_it_once_and_leave_no_gap(bench: Bench)
 
     with ThreadPoolExecutor(count) as pool:
         assert sorted(pool.map(write, range(count))) == list(range(1, count + 1))
-    assert [fact.version for fact in bench.facts.revisions("t", "f", 99, 10**6)[0]] == list(
+    assert [fact.version for fact in bench.facts.revisions(bench.head, 99, 10**6)[0]] == list(
         range(count - 1, 0, -1)
     )
 

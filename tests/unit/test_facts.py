@@ -24,6 +24,7 @@ from factbook.domain.facts.fact import Fact, FactChanges, Retention, Subject
 from factbook.domain.policy.policies import Policy, TypePolicy
 from factbook.domain.policy.retention import KeepLimits
 from factbook.domain.scope import Scope
+from factbook.ports.facts.store import Head
 from factbook.ports.operations import Operation
 from factbook.usecases.facts import changes as facts
 from factbook.usecases.facts import reading
@@ -213,9 +214,9 @@ def test_finding_a_revision_among_a_thousand_takes_few_reads() -> None:
     store = use_cases.memory.facts
     revision = store.revision
 
-    def counted(tenant: str, fact_id: str, version: int) -> Fact | None:
+    def counted(head: Head, version: int) -> Fact | None:
         reads.append(version)
-        return revision(tenant, fact_id, version)
+        return revision(head, version)
 
     store.revision = counted
     for version in (1, 2, 500, 999, 1000):

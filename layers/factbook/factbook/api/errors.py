@@ -14,6 +14,7 @@ STATUSES: dict[type[e.FactbookError], int] = {
     e.NotFound: 404,
     e.FactNotFound: 404,
     e.FactChanged: 409,
+    e.FactExists: 409,
     e.LegalHold: 409,
     e.ErasureInProgress: 409,
     e.MemoryFull: 409,

@@ -7,7 +7,7 @@ FactbookError
 ├── AuthMissing · AuthExpired · AuthRevoked     401
 ├── PermissionDenied         403
 ├── NotFound · FactNotFound  404
-├── FactChanged · LegalHold · ErasureInProgress · MemoryFull · LogChanged · IdempotencyMismatch · ReplayWithheld   409
+├── FactChanged · FactExists · LegalHold · ErasureInProgress · MemoryFull · LogChanged · IdempotencyMismatch · ReplayWithheld   409
 ├── SemanticUnavailable · RefreshHandlerMissing  422
 ├── Unsupported              501
 └── Throttled · SearchUnavailable · StorageUnavailable      429, 503
@@ -88,6 +88,17 @@ class FactChanged(Conflict):
     def __init__(self, fact_id: str, current: int) -> None:
         super().__init__(
             f"The fact is at version {current}. Read it again, then retry with expectVersion {current}.",
+            factId=fact_id,
+            currentVersion=current,
+        )
+
+
+class FactExists(Conflict):
+    code = "fact-exists"
+
+    def __init__(self, fact_id: str, current: int) -> None:
+        super().__init__(
+            'There is a fact with this key. Send "onExisting": "supersede" to write its next revision.',
             factId=fact_id,
             currentVersion=current,
         )

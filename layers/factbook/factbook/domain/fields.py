@@ -10,6 +10,8 @@ from factbook.domain import times
 from factbook.domain.errors import BadInput
 
 Id = Annotated[str, StringConstraints(min_length=1, max_length=256)]
+FactKey = Annotated[str, StringConstraints(min_length=1, max_length=256, pattern=r"^[^\x00-\x1f\x7f-\x9f]*$")]
+"""What names a fact among those of its type and scope: any text without control characters."""
 CauseId = Annotated[str, StringConstraints(min_length=1, max_length=512)]
 """The id of a log entry as others refer to it: longer than the run id it begins with."""
 

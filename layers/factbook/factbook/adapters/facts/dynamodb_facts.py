@@ -34,29 +34,22 @@ class DynamoFacts:
         item = self._get(tenant, fact_id, HEAD)
         return read_head(item) if item else None
 
-    def revision(self, tenant: str, fact_id: str, version: int) -> Fact | None:
-        item = self._get(tenant, fact_id, revision_sort(version))
+    def revision(self, head: Head, version: int) -> Fact | None:
+        item = self._get(head.fact.scope.tenant_id, head.fact.id, revision_sort(head.life, version))
         return read_fact(item) if item else None
-
-    def head_with_revision(self, tenant: str, fact_id: str, version: int) -> tuple[Head | None, Fact | None]:
-        where, closed = fact_key(tenant, fact_id), revision_sort(version)
-        items = batch_get(self._client, self._table, [(where, HEAD), (where, closed)])
-        found = {item["sk"]: item for item in items}
-        head, revision = found.get(HEAD), found.get(closed)
-        return (read_head(head) if head else None), (read_fact(revision) if revision else None)
 
     def heads(self, tenant: str, fact_ids: Sequence[str]) -> dict[str, Head]:
         keys = [(fact_key(tenant, fact_id), HEAD) for fact_id in fact_ids]
         heads = [read_head(item) for item in batch_get(self._client, self._table, keys)]
         return {head.fact.id: head for head in heads}
 
-    def revisions(self, tenant: str, fact_id: str, below: int, budget: int) -> tuple[list[Fact], bool]:
+    def revisions(self, head: Head, below: int, budget: int) -> tuple[list[Fact], bool]:
         if below <= 1:
             return [], False
         span = {
-            ":pk": fact_key(tenant, fact_id),
-            ":first": revision_sort(1),
-            ":last": revision_sort(below - 1),
+            ":pk": fact_key(head.fact.scope.tenant_id, head.fact.id),
+            ":first": revision_sort(head.life, 1),
+            ":last": revision_sort(head.life, below - 1),
         }
         found: list[Fact] = []
         for item in query_items(
@@ -77,20 +70,21 @@ class DynamoFacts:
         return self._put(head, "attribute_not_exists(pk)", {})
 
     def amend(self, before: Head, after: Head) -> Head | None:
-        return self._put(after, "e = :e", {":e": before.edition})
+        return self._put(after, *_unchanged(before))
 
     def advance(self, before: Head, closed: Fact, after: Head) -> Head | None:
+        condition, values = _unchanged(before)
         puts = [
             {
                 "TableName": self._table,
-                "Item": to_item(revision_item(closed)),
+                "Item": to_item(revision_item(closed, before.life)),
                 "ConditionExpression": "attribute_not_exists(pk)",
             },
             {
                 "TableName": self._table,
                 "Item": to_item(head_item(after)),
-                "ConditionExpression": "e = :e",
-                "ExpressionAttributeValues": to_item({":e": before.edition}),
+                "ConditionExpression": condition,
+                "ExpressionAttributeValues": to_item(values),
                 "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
             },
         ]
@@ -148,6 +142,13 @@ class DynamoFacts:
         if there is None:  # removed meanwhile: the caller reads again and finds nothing
             raise Contended
         return there
+
+
+def _unchanged(head: Head) -> tuple[str, Item]:
+    """A condition with its values: the head is still the one that was read. A later life may have the same edition."""
+    if head.life is None:
+        return "e = :e AND attribute_not_exists(lf)", {":e": head.edition}
+    return "e = :e AND lf = :lf", {":e": head.edition, ":lf": head.life}
 
 
 def _key(tenant: str, fact_id: str, sort: str) -> Item:

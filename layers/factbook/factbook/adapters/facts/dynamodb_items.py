@@ -18,8 +18,14 @@ def fact_key(tenant: str, fact_id: str) -> str:
     return key(tenant, fact_id)
 
 
-def revision_sort(version: int) -> str:
-    return f"v{version:010d}"
+def revision_sort(life: int | None, version: int) -> str:
+    """The sort key of a closed revision: a new life of an id never meets revisions of a former one."""
+    return f"{life_prefix(life)}{version:010d}"
+
+
+def life_prefix(life: int | None) -> str:
+    """What the sort keys of a life's closed revisions begin with."""
+    return "v" if life is None else f"v{life:013d}"
 
 
 def listing_partition(tenant: str, container: str | None, shard: int, *, closed: bool) -> str:
@@ -28,15 +34,16 @@ def listing_partition(tenant: str, container: str | None, shard: int, *, closed:
     return owner + ("|closed" if closed else "")
 
 
-def revision_item(fact: Fact) -> Item:
+def revision_item(fact: Fact, life: int | None) -> Item:
     """The attributes that closed revisions and heads have in common, with the key of a closed revision."""
     return {
         "pk": fact_key(fact.scope.tenant_id, fact.id),
-        "sk": revision_sort(fact.version),
+        "sk": revision_sort(life, fact.version),
         "n": fact.version,
         "t": fact.type,
         "s": dump_json(fact.scope.to_json()),
         "c": fact.content_text,
+        "kf": fact.kept_from,
         "d": dump_json(fact.model_dump(by_alias=True, exclude_none=True, exclude=_BESIDE)),
     }
 
@@ -44,9 +51,10 @@ def revision_item(fact: Fact) -> Item:
 def head_item(head: Head) -> Item:
     fact, tenant = head.fact, head.fact.scope.tenant_id
     closed = not fact.current
-    return revision_item(fact) | {
+    return revision_item(fact, head.life) | {
         "sk": HEAD,
         "e": head.edition,
+        "lf": head.life,
         "k": ",".join(f"{mark.key}{mark.body}{mark.version}" for mark in head.marks) or None,
         "l": listing_partition(
             tenant, fact.scope.container, shard_of(fact.id, LISTING_SHARDS), closed=closed
@@ -81,6 +89,7 @@ def read_fact(item: Item) -> Fact:
             "version": item["n"],
             "revisionId": f"{fact_id}:{item['n']}",
             "contentText": item.get("c"),
+            "keptFrom": item.get("kf"),
         }
     )
 
@@ -89,7 +98,7 @@ def read_head(item: Item) -> Head:
     marks = tuple(
         Mark(text[:12], text[12:24], int(text[24:])) for text in item.get("k", "").split(",") if text
     )
-    return Head(read_fact(item), item["e"], marks)
+    return Head(read_fact(item), item["e"], marks, item.get("lf"))
 
 
 def read_row(item: Item) -> Row:

@@ -20,10 +20,12 @@ def fact_records(records: Sequence[dict[str, Any]]) -> Iterator[FactRecord]:
         position, key = change["SequenceNumber"], str(keys["pk"])
         try:
             head = read_head(from_item(change["OldImage" if gone else "NewImage"]))
+            former = None if gone else _former(change, head)
         except Exception as error:  # noqa: BLE001 - whatever is wrong with one item, the rest of the batch goes on
             yield FactRecord(position, key, None, gone, f"unreadable ({type(error).__name__})")
         else:
-            yield FactRecord(position, key, head, gone, named=None if gone else _newly_named(head, change))
+            named = None if gone else _newly_named(head, change)
+            yield FactRecord(position, key, head, gone, named=named, former=former)
 
 
 def _newly_named(head: Head, change: dict[str, Any]) -> str | None:
@@ -35,3 +37,12 @@ def _newly_named(head: Head, change: dict[str, Any]) -> str | None:
     except Exception:  # noqa: BLE001 - naming it once too often is no harm
         return ref
     return None if before == ref else ref
+
+
+def _former(change: dict[str, Any], head: Head) -> Head | None:
+    """The old image's head, when it is of another life. Few records are, so most old images are not read whole."""
+    old, new = change.get("OldImage"), change.get("NewImage", {})
+    if old is None or old.get("lf") == new.get("lf"):
+        return None
+    former = read_head(from_item(old))
+    return former if former.fact.created_at != head.fact.created_at else None

@@ -8,7 +8,15 @@ from typing import Any
 
 from factbook.adapters.dynamodb.client import Item, from_item, store_errors, to_item
 from factbook.adapters.dynamodb.reads import query_items
-from factbook.adapters.facts.dynamodb_items import ADMIN_SHARDS, fact_key, listing_partition, read_fact
+from factbook.adapters.facts.dynamodb_items import (
+    ADMIN_SHARDS,
+    HEAD,
+    fact_key,
+    life_prefix,
+    listing_partition,
+    read_fact,
+    read_head,
+)
 from factbook.domain.errors import BadInput
 from factbook.domain.facts.fact import Fact
 from factbook.ports.facts.store import FactStore, Head
@@ -110,6 +118,7 @@ class DynamoRemains:
         self._discard = discard
 
     def remove(self, last: Fact) -> None:
+        named = self._named_by_the_present_life(last)
         for item in self._revisions(last):
             try:
                 revision = read_fact(item)
@@ -117,15 +126,27 @@ class DynamoRemains:
                 continue  # whose it is cannot be said: it must not keep the others
             if revision.created_at != last.created_at:
                 continue
-            if revision.content_ref is not None:
-                self._discard(revision.content_ref)
+            self._discard_payload(revision, named)
             with store_errors():
                 where = to_item({"pk": item["pk"], "sk": item["sk"]})
                 self._client.delete_item(TableName=self._table, Key=where)
-        if last.content_ref is not None:
-            self._discard(last.content_ref)
+        self._discard_payload(last, named)
 
-    def _revisions(self, last: Fact) -> Iterator[Item]:
+    def _discard_payload(self, fact: Fact, named: set[str | None]) -> None:
+        if fact.content_ref is not None and fact.content_ref not in named:
+            self._discard(fact.content_ref)
+
+    def _revisions(self, last: Fact, prefix: str = "v") -> Iterator[Item]:
         """A page at a time: there may be any number, and what was removed before an end is not read again."""
-        values = {":pk": fact_key(last.scope.tenant_id, last.id), ":v": "v"}
+        values = {":pk": fact_key(last.scope.tenant_id, last.id), ":v": prefix}
         return query_items(self._client, self._table, "pk = :pk AND begins_with(sk, :v)", values)
+
+    def _named_by_the_present_life(self, last: Fact) -> set[str | None]:
+        """References of payloads that a later life of the id names: its writer may have named an upload again."""
+        named: set[str | None] = set()
+        for item in self._revisions(last, HEAD):
+            head = read_head(item)
+            if head.fact.created_at != last.created_at:
+                kept = self._revisions(last, life_prefix(head.life))
+                named |= {head.fact.content_ref, *(read_fact(revision).content_ref for revision in kept)}
+        return named

@@ -11,7 +11,7 @@ from factbook.domain import errors as e
 from factbook.domain import wire
 from factbook.domain.strict_json import Json
 from factbook.ports.operations import Operation
-from factbook.usecases.facts import changes
+from factbook.usecases.facts import changes, keyed
 
 THREADS = 8
 SENT = ("content", "causedByLogId", "subjects", "source", "generatedBy", "retention")
@@ -39,7 +39,8 @@ def write_facts(call: Call) -> Answer:
             if isinstance(items[position], e.BadInput):
                 raise items[position]
             body = validate(WriteFact, items[position], f"/items/{position}")
-            return {"status": 201, "fact": write_one(call, body, operation.at(position))}
+            status, fact = write_one(call, body, operation.at(position))
+            return {"status": status, "fact": fact}
         except e.FactbookError as error:
             refusal: Json = {"code": error.code, "message": error.message}
             if error.details:
@@ -53,12 +54,22 @@ def write_facts(call: Call) -> Answer:
         return Answer(200, {"results": _within_an_answer(list(pool.map(write, range(len(items)))))})
 
 
-def write_one(call: Call, body: WriteFact, operation: Operation) -> Json:
-    scope = body.scope.resolve(call.principal)
-    fact = changes.write_fact(
-        call.services.memory, call.principal, operation, body.type, scope, body, body.sent(), body.key
+def write_one(call: Call, body: WriteFact, operation: Operation) -> tuple[int, Json]:
+    """The status and the fact: 201 for a new one, 200 where one with its key was there."""
+    scope, ports, principal = body.scope.resolve(call.principal), call.services.memory, call.principal
+    if body.key is None:
+        fact = changes.write_fact(ports, principal, operation, body.type, scope, body, body.sent())
+        return 201, fact.to_json()
+    written = keyed.write_keyed_fact(
+        ports,
+        principal,
+        operation,
+        keyed.Key(scope, body.type, body.key),
+        body,
+        body.sent(),
+        may_supersede=body.on_existing == "supersede",
     )
-    return fact.to_json()
+    return 201 if written.created else 200, written.fact.to_json()
 
 
 def _within_an_answer(results: list[Json]) -> list[Json]:

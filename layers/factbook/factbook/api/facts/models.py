@@ -8,7 +8,7 @@ from pydantic.alias_generators import to_snake
 from factbook.api.models import ExpectVersion, FlagParam, PageQuery, ScopeRequest, TypeName, VersionParam
 from factbook.domain.errors import ScopeInvalid
 from factbook.domain.facts.fact import MAX_CAUSES, Fact, FactChanges, GeneratedBy
-from factbook.domain.fields import CamelModel, Id, Instant, LogIdText, PathId
+from factbook.domain.fields import CamelModel, FactKey, Id, Instant, LogIdText, PathId
 from factbook.domain.strict_json import check_depth
 from factbook.usecases.facts.payloads import MAX_UPLOAD_BYTES, Content
 
@@ -50,16 +50,23 @@ class FactContent(FactChanges):
 
 
 class WriteFact(FactContent):
-    """A new fact: it needs `content`, `contentRef` or both."""
+    """A new fact: it needs `content`, `contentRef` or both.
+
+    `key` makes it the one current fact of its type and exact scope that has this key; `onExisting` says what to do when
+    there is one.
+    """
 
     type: TypeName
     scope: ScopeRequest = ScopeRequest()
-    key: Id | None = None
+    key: FactKey | None = None
+    on_existing: Literal["supersede"] | None = None
 
     @model_validator(mode="after")
     def _says_something(self) -> "WriteFact":
         if "content" not in self.model_fields_set and self.content_ref is None:
             raise ValueError("content is missing: give any JSON, or a contentRef")
+        if self.on_existing is not None and self.key is None:
+            raise ValueError("onExisting needs a key")
         return self
 
 
@@ -87,11 +94,25 @@ class SupersedeFact(FactContent):
 
 
 class RequestUpload(CamelModel):
-    """An upload of exactly these bytes: for a new fact, or for the next revision of `factId`."""
+    """An upload of exactly these bytes: for a new fact (of `type` in `scope`), for the next revision of `factId`, or for
+    the fact that has this `key`, whether it is there yet or not.
+    """
 
     size: Annotated[int, Field(ge=1, le=MAX_UPLOAD_BYTES)]
     sha256: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
     fact_id: Id | None = None
+    type: TypeName | None = None
+    scope: ScopeRequest | None = None
+    key: FactKey | None = None
+
+    @model_validator(mode="after")
+    def _for_one_fact(self) -> "RequestUpload":
+        described = (self.type, self.scope, self.key)
+        if self.fact_id is not None and any(given is not None for given in described):
+            raise ValueError("send factId, or type, scope and key, not both")
+        if self.key is not None and self.type is None:
+            raise ValueError("key needs the type of its fact, and its scope")
+        return self
 
 
 class UploadAnswer(CamelModel):
@@ -115,6 +136,14 @@ class GetQuery(CamelModel):
     version: VersionParam | None = None
     as_of: Instant | None = None
     include: Literal["indexState"] | None = None
+
+
+class KeyQuery(CamelModel):
+    """`scope` is JSON, exact, the session included; without it the scope is the tenant's."""
+
+    type: TypeName
+    scope: Annotated[str, Field(min_length=1)] | None = None
+    key: FactKey
 
 
 class ContentQuery(CamelModel):

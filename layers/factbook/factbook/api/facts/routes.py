@@ -8,6 +8,7 @@ from factbook.api.facts.models import (
     FactAnswer,
     FactPage,
     GetQuery,
+    KeyQuery,
     ListQuery,
     RequestUpload,
     SupersedeFact,
@@ -20,10 +21,11 @@ from factbook.api.pages import page_json
 from factbook.api.requests import validate
 from factbook.domain import errors as e
 from factbook.domain import times
+from factbook.domain.access.rules import require_write
 from factbook.domain.facts.fact import Fact
 from factbook.domain.facts.ids import fact_id_for
 from factbook.domain.strict_json import Json, parse_json
-from factbook.usecases.facts import changes, listing, payloads, reading
+from factbook.usecases.facts import changes, keyed, listing, payloads, reading
 
 CHANGES = (
     e.FactNotFound,
@@ -44,7 +46,14 @@ def add_writes(app: App) -> None:
         answer=Fact,
         status=201,
         idempotent=True,
-        refusals=(e.PermissionDenied, e.ScopeInvalid, e.IdempotencyMismatch, e.ValidationFailed),
+        refusals=(
+            e.PermissionDenied,
+            e.ScopeInvalid,
+            e.IdempotencyMismatch,
+            e.ValidationFailed,
+            e.FactExists,
+            e.LegalHold,
+        ),
     )(write_fact)
     batch.add_writes(app)
     app.route(
@@ -72,7 +81,7 @@ def add_writes(app: App) -> None:
         body=RequestUpload,
         answer=UploadAnswer,
         status=201,
-        refusals=(e.FactNotFound, e.PermissionDenied, e.ValidationFailed),
+        refusals=(e.FactNotFound, e.PermissionDenied, e.ScopeInvalid, e.ValidationFailed),
     )(request_upload)
 
 
@@ -85,6 +94,13 @@ def add_reads(app: App) -> None:
         answer=FactPage,
         refusals=(e.PermissionDenied, e.ScopeInvalid),
     )(list_facts)
+    app.route(
+        "GET /v1/memory/facts/by-key",
+        "Read the current fact of a key",
+        query=KeyQuery,
+        answer=Fact,
+        refusals=(e.FactNotFound, e.PermissionDenied, e.ScopeInvalid),
+    )(get_keyed_fact)
     app.route(
         "GET /v1/memory/facts/{id}",
         "Read a fact",
@@ -109,7 +125,7 @@ def add_reads(app: App) -> None:
 
 
 def write_fact(call: Call) -> Answer:
-    return Answer(201, batch.write_one(call, call.body(WriteFact), call.operation))
+    return Answer(*batch.write_one(call, call.body(WriteFact), call.operation))
 
 
 def supersede_fact(call: Call) -> Answer:
@@ -145,10 +161,10 @@ def delete_fact(call: Call) -> Answer:
 def request_upload(call: Call) -> Answer:
     body = call.body(RequestUpload)
     ports = call.services.memory
-    if body.fact_id is not None:
-        changes.changeable_head(ports, call.principal, body.fact_id)
-    fact_id = body.fact_id or fact_id_for(call.operation.key)
-    ref, url = payloads.grant_upload(ports, call.principal.tenant, fact_id, body.size, body.sha256)
+    fact_id, has_key = _fact_to_fill(call, body)
+    ref, url = payloads.grant_upload(
+        ports, call.principal.tenant, fact_id, body.size, body.sha256, keyed=has_key
+    )
     answer = {
         "contentRef": ref,
         "uploadUrl": url,
@@ -156,6 +172,19 @@ def request_upload(call: Call) -> Answer:
         "expiresAt": times.add(call.services.clock.now(), seconds=payloads.UPLOAD_SECONDS),
     }
     return Answer(201, answer)
+
+
+def _fact_to_fill(call: Call, body: RequestUpload) -> tuple[str, bool]:
+    """The id of the fact that an upload is for, and whether it has a key."""
+    if body.fact_id is not None:
+        head = changes.changeable_head(call.services.memory, call.principal, body.fact_id)
+        return body.fact_id, head.fact.key is not None
+    if body.type is not None or body.scope is not None:
+        scope = (body.scope or ScopeRequest()).resolve(call.principal)
+        require_write(call.principal, scope)
+        if body.type is not None and body.key is not None:
+            return keyed.Key(scope, body.type, body.key).fact_id, True
+    return fact_id_for(call.operation.key), False
 
 
 def list_facts(call: Call) -> Answer:
@@ -176,6 +205,13 @@ def list_facts(call: Call) -> Answer:
     page = listing.list_facts(call.services.memory, call.principal, query, asked.limit, before)
     following = None if page.position is None else {"at": page.position}
     return Answer(200, page_json([fact.to_json() for fact in page.facts], call.cursor(identity, following)))
+
+
+def get_keyed_fact(call: Call) -> Answer:
+    asked = call.query(KeyQuery)
+    scope = (ScopeRequest() if asked.scope is None else _scope(asked.scope)).resolve(call.principal)
+    key = keyed.Key(scope, asked.type, asked.key)
+    return Answer(200, keyed.get_keyed_fact(call.services.memory, call.principal, key).to_json())
 
 
 def get_fact(call: Call) -> Answer:
@@ -203,7 +239,11 @@ def get_content(call: Call) -> Answer:
 
 
 def _scope_filter(call: Call, text: str) -> dict[str, str]:
+    return _scope(text).wanted(call.principal)
+
+
+def _scope(text: str) -> ScopeRequest:
     value = parse_json(text)
     if not isinstance(value, dict):
         raise e.BadInput('scope must be a JSON object such as {"projectId":"p1"}.')
-    return validate(ScopeRequest, value, "/scope").wanted(call.principal)
+    return validate(ScopeRequest, value, "/scope")

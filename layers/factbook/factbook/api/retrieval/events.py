@@ -14,6 +14,7 @@ from factbook.api.telemetry import kind_of, logger, observe
 from factbook.domain.errors import SearchUnavailable, StorageUnavailable, Throttled
 from factbook.domain.retrieval.searchable import index_version
 from factbook.ports.deadline import Deadline
+from factbook.ports.facts.store import Head
 from factbook.ports.facts.walks import FactRecord
 from factbook.ports.jobs import Job
 from factbook.ports.log.walks import EntryRecord
@@ -104,9 +105,7 @@ def _attempt(step: Callable[[], object]) -> str | None:
 
 def _follow_facts(services: IndexServices, records: list[FactRecord], deadline: Deadline) -> list[str]:
     """The positions of the records that are to be sent again."""
-    failed = {
-        record.position for record in records if record.gone and not _removed(services, record, deadline)
-    }
+    failed = {record.position for record in records if not _removed(services, record.ended, deadline)}
     failed |= {record.position for record in records if not _kept(services, record)}
     failed |= _bury_unreadable(services, records)
     if services.settings.searches:
@@ -114,14 +113,14 @@ def _follow_facts(services: IndexServices, records: list[FactRecord], deadline: 
     return [record.position for record in records if record.position in failed]
 
 
-def _removed(services: IndexServices, record: FactRecord, deadline: Deadline) -> bool:
-    """Whether nothing is left of a removed fact."""
-    if record.head is None:
+def _removed(services: IndexServices, last: Head | None, deadline: Deadline) -> bool:
+    """Whether nothing is left of a life that ended with this head."""
+    if last is None:
         return True
     if deadline.passed:
         return False
     try:
-        services.facts.remains.remove(record.head.fact)
+        services.facts.remains.remove(last.fact)
     except Exception as error:  # noqa: BLE001 - whatever one tenant's store says, the other facts are removed
         logger.warning("a removed fact's remains are still there", extra={"error": kind_of(error)})
         return False

@@ -111,7 +111,10 @@ class Payload(CamelModel):
 
 
 class Fact(FactChanges):
-    """One revision. `content` is kept as JSON text in `content_text`, None when the content lives in a blob alone."""
+    """One revision. `content` is kept as JSON text in `content_text`, None when the content lives in a blob alone.
+
+    `kept_from`: the write that reopened the fact, from which `keepDays` counts; None where that is its first write.
+    """
 
     id: str
     type: str
@@ -121,6 +124,7 @@ class Fact(FactChanges):
     created_at: str
     updated_at: str
     content_text: Annotated[str | None, Field(exclude=True)] = None
+    kept_from: Annotated[str | None, Field(exclude=True)] = None
     content_ref: str | None = None
     content_hash: str | None = None
     size: int | None = None
@@ -168,6 +172,10 @@ class Fact(FactChanges):
     @property
     def held(self) -> bool:
         return self.retention is not None and self.retention.legal_hold is True
+
+    def over(self, now: str) -> bool:
+        """Whether this life of the fact has ended for good: it expired or was erased."""
+        return self.expired(now) or self.invalidation_reason in ("expired", "erased")
 
     def expired(self, now: str) -> bool:
         return self.expires_at is not None and self.expires_at <= now

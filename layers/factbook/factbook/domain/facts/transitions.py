@@ -84,6 +84,42 @@ def supersede(
     return closed, following
 
 
+def reopen(
+    head: Fact,
+    changes: FactChanges,
+    payload: Payload,
+    principal: Principal,
+    now: str,
+    keep: KeepLimits | None = None,
+) -> Fact:
+    """The next revision of a deleted fact, which says what its writer says and nothing of before.
+
+    `keepDays` counts from it. The deleted revision stays as it was closed.
+    """
+    start = times.later_than(now, ended_at(head))
+    require_time_left(start, changes.retention, keep, start)
+    said = open_fact(head.id, head.type, head.scope, changes, payload, principal, start, head.key, keep)
+    return said.model_copy(
+        update={**_following(head), "created_at": head.created_at, "kept_from": said.created_at}
+    )
+
+
+def ended_at(head: Fact) -> str:
+    """The last time at which something happened to the fact: what comes after it comes later."""
+    return head.invalidated_at or head.updated_at
+
+
+def says_nothing_new(head: Fact, changes: FactChanges, content_hash: str, summary: str | None) -> bool:
+    """Whether a next revision would have the content and the fields of this one.
+
+    `summary`: the text beside an uploaded content, None where there is none.
+    """
+    own_summary = head.content_text if head.content_ref is not None else None
+    return (head.content_hash, own_summary) == (content_hash, summary) and all(
+        getattr(head, name) == value for name, value in changes.stated().items()
+    )
+
+
 def verify(head: Fact, principal: Principal, now: str, keep: KeepLimits | None = None) -> tuple[Fact, Fact]:
     """The closed revision and one whose trust a person has verified."""
     start = times.later_than(now, head.updated_at)
@@ -117,8 +153,8 @@ def require_changeable(head: Fact, expected: int | None) -> None:
         raise FactChanged(head.id, head.version)
 
 
-def expiry(created_at: str, retention: Retention | None, default: KeepLimits | None) -> str | None:
-    """When the fact ends: the later of keepDays from its first write and keepUntil; never while it is held."""
+def expiry(kept_from: str, retention: Retention | None, default: KeepLimits | None) -> str | None:
+    """When the fact ends: the later of keepDays from its first (or reopening) write and keepUntil; never while it is held."""
     if retention is not None and retention.legal_hold:
         return None
     keep = retention if retention is not None and retention.limited else default
@@ -126,7 +162,7 @@ def expiry(created_at: str, retention: Retention | None, default: KeepLimits | N
         return None
     limits = [keep.keep_until] if keep.keep_until else []
     if keep.keep_days is not None:
-        limits.append(times.add(created_at, days=keep.keep_days))
+        limits.append(times.add(kept_from, days=keep.keep_days))
     return max(limits, default=None)
 
 
@@ -159,22 +195,13 @@ def _advance(
     head: Fact, update: dict[str, Any], principal: Principal, now: str, keep: KeepLimits | None
 ) -> tuple[Fact, Fact]:
     closed = close(head, principal.name, now, "superseded")
-    version = head.version + 1
-    following = head.model_copy(
-        update={
-            **update,
-            "version": version,
-            "revision_id": f"{head.id}:{version}",
-            "supersedes": head.revision_id,
-            "updated_at": closed.invalidated_at,
-        }
-    )
+    following = head.model_copy(update={**update, **_following(head), "updated_at": closed.invalidated_at})
     if following.valid_from and following.valid_until and following.valid_from >= following.valid_until:
         raise ValidationFailed(
             "The fact's validFrom and validUntil no longer form an interval.",
             issues=[{"path": "/validUntil", "message": "must be later than validFrom"}],
         )
-    require_time_left(head.created_at, following.retention, keep, now)
+    require_time_left(head.kept_from or head.created_at, following.retention, keep, now)
     return closed, _with_expiry(following, keep)
 
 
@@ -183,6 +210,15 @@ def _require_room(fact: Fact) -> None:
         raise RequestTooLarge(
             "The fact takes more than 370 KB besides large content. Name fewer causes and subjects, or shorten them."
         )
+
+
+def _following(head: Fact) -> dict[str, Any]:
+    version = head.version + 1
+    return {
+        "version": version,
+        "revision_id": f"{head.id}:{version}",
+        "supersedes": head.revision_id,
+    }
 
 
 def _payload_fields(payload: Payload) -> dict[str, Any]:
@@ -195,4 +231,6 @@ def _payload_fields(payload: Payload) -> dict[str, Any]:
 
 
 def _with_expiry(fact: Fact, keep: KeepLimits | None) -> Fact:
-    return fact.model_copy(update={"expires_at": expiry(fact.created_at, fact.retention, keep)})
+    return fact.model_copy(
+        update={"expires_at": expiry(fact.kept_from or fact.created_at, fact.retention, keep)}
+    )

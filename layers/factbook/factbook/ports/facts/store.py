@@ -5,9 +5,10 @@ record that won, so its caller decides without another read.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
+from factbook.domain import times
 from factbook.domain.facts.fact import Fact
 
 MARKS_KEPT = 16
@@ -26,17 +27,29 @@ class Mark:
 class Head:
     """A fact's current (or last) revision with what the store keeps beside it.
 
-    `edition` grows by one at every write of the head, in-place ones included; it orders the index.
+    `edition` grows by one at every write of the head, in-place ones included; it orders the index. `life` tells a fact
+    from one that had its id before: the time of its first write, in epoch milliseconds. A head of the former format has
+    none: its life stays untold.
     """
 
     fact: Fact
     edition: int = 1
     marks: tuple[Mark, ...] = ()
+    life: int | None = None
+
+    @classmethod
+    def first(cls, fact: Fact, mark: Mark) -> "Head":
+        """The head of a new fact."""
+        return cls(fact, 1, (mark,), times.epoch_ms(fact.created_at))
+
+    def reborn_as(self, fact: Fact, mark: Mark) -> "Head":
+        """The head of a new life of the same id. The edition goes on, so that no write and no index mixes the two up."""
+        return replace(Head.first(fact, mark), edition=self.edition + 1)
 
     def followed_by(self, fact: Fact, mark: Mark) -> "Head":
-        # The first mark is the creation's: its key makes the fact's id, so it can be replayed for as long as the fact is.
+        # The first mark is the creation's, which can be replayed for as long as the fact is.
         first, later = self.marks[:1], (*self.marks[1:], mark)
-        return Head(fact, self.edition + 1, (*first, *later[-MARKS_KEPT:]))
+        return replace(self, fact=fact, edition=self.edition + 1, marks=(*first, *later[-MARKS_KEPT:]))
 
     def mark_of(self, key: str) -> Mark | None:
         return next((mark for mark in self.marks if mark.key == key), None)
@@ -59,14 +72,14 @@ class FactStore(Protocol):
         """Strongly consistent, one read."""
         ...
 
-    def head_with_revision(self, tenant: str, fact_id: str, version: int) -> tuple[Head | None, Fact | None]:
-        """The head and one closed revision in one round trip."""
+    def revision(self, head: Head, version: int) -> Fact | None:
+        """A closed revision of this head's life."""
         ...
 
-    def revision(self, tenant: str, fact_id: str, version: int) -> Fact | None: ...
-
-    def revisions(self, tenant: str, fact_id: str, below: int, budget: int) -> tuple[list[Fact], bool]:
-        """Closed revisions with version < `below`, newest first, about `budget` bytes of them; whether more remain."""
+    def revisions(self, head: Head, below: int, budget: int) -> tuple[list[Fact], bool]:
+        """Closed revisions of this head's life with version < `below`, newest first, about `budget` bytes of them;
+        whether more remain.
+        """
         ...
 
     def heads(self, tenant: str, fact_ids: Sequence[str]) -> dict[str, Head]:

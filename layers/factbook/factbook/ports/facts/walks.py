@@ -9,10 +9,11 @@ from factbook.ports.walks import WalkPage
 
 
 class Remains(Protocol):
-    """What is left of a fact whose head the table's time to live removed."""
+    """What is left of a fact whose head the table's time to live removed, or a new life of its id replaced."""
 
     def remove(self, last: Fact) -> None:
-        """Removes that life's revisions and payloads; another life of the same id keeps its own. Safe to repeat.
+        """Removes that life's revisions and payloads; another life of the same id keeps its own, and payloads that it
+        names too. Safe to repeat.
 
         Raises StorageUnavailable, Throttled when some may be left: repeat it.
         """
@@ -30,7 +31,10 @@ class FactWalk(Protocol):
 
 @dataclass(frozen=True)
 class FactRecord:
-    """One change of a fact's head. Gone: `head` is the last one and the table's time to live (or an erasure) took it."""
+    """One change of a fact's head. Gone: `head` is the last one and the table's time to live (or an erasure) took it.
+
+    `former`: the last head of an earlier life, whose place this one took.
+    """
 
     position: str
     """Names the record among those of one delivery."""
@@ -42,3 +46,9 @@ class FactRecord:
     """Why the record cannot be read; its head is None then."""
     named: str | None = None
     """The payload that this change is the first to name."""
+    former: Head | None = None
+
+    @property
+    def ended(self) -> Head | None:
+        """The last head of a life that ended with this record."""
+        return self.head if self.gone else self.former

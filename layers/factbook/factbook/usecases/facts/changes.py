@@ -19,7 +19,7 @@ from factbook.domain.scope import Scope
 from factbook.ports.facts.store import Head
 from factbook.ports.operations import Operation
 from factbook.usecases.facts.engine import Advance, Amend, Create, Decision, FactChange, require_open
-from factbook.usecases.facts.payloads import Content, fact_of
+from factbook.usecases.facts.payloads import Content, fact_without_key_of
 from factbook.usecases.facts.ports import FactPorts
 
 
@@ -31,14 +31,15 @@ def write_fact(
     scope: Scope,
     changes: FactChanges,
     content: Content,
-    key: str | None = None,
 ) -> Fact:
-    """The first revision of a new fact. Raises PermissionDenied, IdempotencyMismatch, BadInput (ValidationFailed)."""
+    """The first revision of a new fact without a key. Raises PermissionDenied, IdempotencyMismatch, BadInput."""
     content.check()
     scope.check()
     require_write(principal, scope)
     fact_id = (
-        fact_id_for(operation.key) if content.ref is None else fact_of(ports, principal.tenant, content.ref)
+        fact_id_for(operation.key)
+        if content.ref is None
+        else fact_without_key_of(ports, principal.tenant, content.ref)
     )
     keep = ports.policy(principal.tenant).retention_of(fact_type)
     change = FactChange(ports, principal, operation, fact_id)
@@ -50,7 +51,7 @@ def write_fact(
             )
         require_time_left(now, changes.retention, keep, now)
         payload = change.payload(content)
-        return Create(open_fact(fact_id, fact_type, scope, changes, payload, principal, now, key, keep))
+        return Create(open_fact(fact_id, fact_type, scope, changes, payload, principal, now, keep=keep))
 
     # One that has no time left now may have had some when it was sent first: then its fact is there.
     now = ports.clock.now()

@@ -44,9 +44,10 @@ _REFUSALS = (BadInput, Conflict, NotFound, PermissionDenied, RequestTooLarge)
 
 @dataclass(frozen=True)
 class Create:
-    """The first revision of a fact that is not there."""
+    """The first revision of a fact that is not there, or of a new life in the place of a head whose life is over."""
 
     fact: Fact
+    instead_of: Head | None = None
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,14 @@ class Amend:
     fact: Fact
 
 
-Decision = Create | Advance | Amend
+@dataclass(frozen=True)
+class Leave:
+    """The fact says already what is to be written: nothing is committed, and nothing remembers the write."""
+
+    fact: Fact
+
+
+Decision = Create | Advance | Amend | Leave
 Decide = Callable[[Head | None, str], Decision]
 """From the head as it was just read (None: there is none) and the time, what to commit. Raises what refuses the write.
 
@@ -85,12 +93,24 @@ def require_open(ports: FactPorts, principal: Principal, fact_id: str, head: Hea
 class FactChange:
     """One write of one fact under way: what all its tries share."""
 
-    def __init__(self, ports: FactPorts, principal: Principal, operation: Operation, fact_id: str) -> None:
+    def __init__(
+        self,
+        ports: FactPorts,
+        principal: Principal,
+        operation: Operation,
+        fact_id: str,
+        *,
+        lives_again: bool = False,
+    ) -> None:
+        """`lives_again`: the write may begin a new life of the id, so that nothing of one that is over answers it."""
         self._ports = ports
         self._principal = principal
         self._key, self._body = short_digest(operation.key), short_digest(operation.body)
         self._former_body = None if operation.former_body is None else short_digest(operation.former_body)
         self._fact_id = fact_id
+        self._lives_again = lives_again
+        self.left = False
+        """Whether the answer was there already, and this write committed nothing."""
         self._payload: Payload | None = None
         self._object: str | None = None
         """Made by this write. An upload is its caller's, who may name it again."""
@@ -119,6 +139,10 @@ class FactChange:
             except _REFUSALS:  # the head bears no mark of this write, so nothing of it landed
                 self._settle(None)
                 raise
+            if isinstance(decision, Leave):
+                self._settle(decision.fact)
+                self.left = True
+                return decision.fact
             there: Head | None = None
             with suppress(Contended):
                 there = self._commit(decision)
@@ -135,12 +159,14 @@ class FactChange:
     def _read(self) -> Head | None:
         return self._ports.facts.head(self._principal.tenant, self._fact_id)
 
-    def _commit(self, decision: Decision) -> Head | None:
+    def _commit(self, decision: Create | Advance | Amend) -> Head | None:
         """The head that was in the way, None if nothing was. Raises Contended."""
         store, mark = self._ports.facts, Mark(self._key, self._body, decision.fact.version)
         match decision:
-            case Create(fact):
-                return store.create(Head(fact, 1, (mark,)))
+            case Create(fact, former):
+                if former is None:
+                    return store.create(Head.first(fact, mark))
+                return store.amend(former, former.reborn_as(fact, mark))
             case Advance(head, closed, fact):
                 return store.advance(head, closed, head.followed_by(fact, mark))
             case Amend(head, fact):
@@ -151,7 +177,10 @@ class FactChange:
         mark = None if head is None else head.mark_of(self._key)
         if head is None or mark is None:
             return None
-        if not gate.can_see(self._principal, head.fact, self._ports.look("write", past=True)):
+        look = self._ports.look("write", past=True)
+        if self._lives_again and head.fact.over(look.now):
+            return None
+        if not gate.can_see(self._principal, head.fact, look):
             raise FactNotFound(self._fact_id)
         require_write(self._principal, head.fact.scope, self._fact_id)
         if mark.body not in (self._body, self._former_body):
@@ -161,7 +190,7 @@ class FactChange:
             return head.fact
         if mark.version == head.fact.version:
             return reopened(head.fact)
-        revision = self._ports.facts.revision(self._principal.tenant, self._fact_id, mark.version)
+        revision = self._ports.facts.revision(head, mark.version)
         if revision is None:
             raise FactNotFound(self._fact_id)
         return reopened(revision)

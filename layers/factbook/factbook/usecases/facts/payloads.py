@@ -24,6 +24,8 @@ YOUNG_SECONDS = 24 * 3600
 """An upload that is older when a write names it might be removed as pending before the write claims it."""
 
 _MAC_CHARS = 32
+_FOR_KEY = "k"
+"""Begins the names of uploads for keyed facts; the MAC is over it too."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,7 @@ def store_payload(ports: FactPorts, tenant: str, fact_id: str, content: Content)
         return _uploaded(ports, tenant, fact_id, content)
     text = dump_json(content.value)
     raw = text.encode()
-    digest = "sha256:" + hashlib.sha256(content_canonical(content.value)).hexdigest()
+    digest = content_hash(ports, tenant, fact_id, content)
     if len(raw) <= INLINE_BYTES:
         return Payload(text=text, content_hash=digest, size=len(raw))
     ref = ports.blobs.new_ref(tenant, fact_id, secrets.token_hex(16))
@@ -53,10 +55,23 @@ def store_payload(ports: FactPorts, tenant: str, fact_id: str, content: Content)
     return Payload(text=None, content_hash=digest, size=len(raw), content_ref=ref)
 
 
-def grant_upload(ports: FactPorts, tenant: str, fact_id: str, size: int, sha256: str) -> tuple[str, str]:
-    """A reference for one fact's upload of exactly these bytes, and the presigned URL to PUT them to."""
+def content_hash(ports: FactPorts, tenant: str, fact_id: str, content: Content) -> str:
+    """What `contentHash` the content would have; nothing is stored or claimed. Raises BadInput as `store_payload`."""
+    if content.ref is not None:
+        _, sha256 = _found(ports, tenant, fact_id, content.ref)
+        return f"sha256:{sha256}"
+    return "sha256:" + hashlib.sha256(content_canonical(content.value)).hexdigest()
+
+
+def grant_upload(
+    ports: FactPorts, tenant: str, fact_id: str, size: int, sha256: str, *, keyed: bool = False
+) -> tuple[str, str]:
+    """A reference for one fact's upload of exactly these bytes, and the presigned URL to PUT them to.
+
+    `keyed`: the fact has a key, so that no write without one may take its id.
+    """
     # The nonce tells when it was granted: a write that names it knows how long it may stay pending.
-    nonce = f"{_seconds(ports):08x}{secrets.token_hex(12)}"
+    nonce = f"{_FOR_KEY if keyed else ''}{_seconds(ports):08x}{secrets.token_hex(12)}"
     ref = ports.blobs.new_ref(tenant, fact_id, nonce + _mac(ports, tenant, fact_id, nonce))
     return ref, ports.blobs.upload_url(ref, size, sha256, UPLOAD_SECONDS)
 
@@ -73,8 +88,34 @@ def fact_of(ports: FactPorts, tenant: str, ref: str) -> str:
     return fact_id
 
 
+def fact_without_key_of(ports: FactPorts, tenant: str, ref: str) -> str:
+    """As `fact_of`, for a write without a key. Raises BadInput, too, for an upload that was granted for a keyed fact."""
+    fact_id = fact_of(ports, tenant, ref)
+    if ref.rpartition("/")[2].startswith(_FOR_KEY):
+        raise BadInput(
+            "This contentRef was given for a fact with a key. Send type, scope and key as you did there."
+        )
+    return fact_id
+
+
+def summary_of(content: Content) -> str | None:
+    """The text that stands beside an upload."""
+    return dump_json(content.value) if content.ref is not None and content.given else None
+
+
 def _uploaded(ports: FactPorts, tenant: str, fact_id: str, content: Content) -> Payload:
     ref = content.ref or ""
+    size, sha256 = _found(ports, tenant, fact_id, ref)
+    summary = summary_of(content)
+    if summary is not None and len(summary.encode()) > INLINE_BYTES:
+        raise BadInput("The summary beside a contentRef may have 64 KB. Shorten it.")
+    if not 0 <= _seconds(ports) - _granted(ref) < YOUNG_SECONDS:
+        ports.blobs.claim(ref)
+    return Payload(text=summary, content_hash=f"sha256:{sha256}", size=size, content_ref=ref)
+
+
+def _found(ports: FactPorts, tenant: str, fact_id: str, ref: str) -> tuple[int, str]:
+    """Size and SHA-256 of what was uploaded for this fact."""
     if fact_of(ports, tenant, ref) != fact_id:
         raise BadInput(
             "This contentRef was given for another fact. Ask POST /v1/memory/blobs for one of this fact."
@@ -84,18 +125,12 @@ def _uploaded(ports: FactPorts, tenant: str, fact_id: str, content: Content) -> 
         raise BadInput(
             "Nothing was uploaded to this contentRef yet. PUT the bytes to its uploadUrl, then write."
         )
-    summary = dump_json(content.value) if content.given else None
-    if summary is not None and len(summary.encode()) > INLINE_BYTES:
-        raise BadInput("The summary beside a contentRef may have 64 KB. Shorten it.")
-    if not 0 <= _seconds(ports) - _granted(ref) < YOUNG_SECONDS:
-        ports.blobs.claim(ref)
-    size, sha256 = there
-    return Payload(text=summary, content_hash=f"sha256:{sha256}", size=size, content_ref=ref)
+    return there
 
 
 def _granted(ref: str) -> int:
     """When an upload was granted, in seconds since 1970."""
-    return int(ref.rsplit("/", 1)[-1][:8], 16)
+    return int(ref.rpartition("/")[2].removeprefix(_FOR_KEY)[:8], 16)
 
 
 def _seconds(ports: FactPorts) -> int:

@@ -17,9 +17,10 @@ def get_fact(
     Raises FactNotFound for what is not there or not shown (`domain.facts.gate`).
     """
     if version is not None:
-        head, closed = ports.facts.head_with_revision(principal.tenant, fact_id, version)
-        fact = head.fact if head is not None and head.fact.version == version else closed
-        _require_shown(ports, principal, fact_id, head, past=True)
+        head = _require_shown(
+            ports, principal, fact_id, ports.facts.head(principal.tenant, fact_id), past=True
+        )
+        fact = head.fact if head.fact.version == version else ports.facts.revision(head, version)
         if fact is None or (as_of is not None and not fact.holds_at(as_of)):
             raise FactNotFound(fact_id)
         return fact
@@ -42,7 +43,7 @@ def list_revisions(
     found = [head.fact] if below is None or below > head.fact.version else []
     budget = wire.ANSWER_BYTES - sum(fact.wire_bytes for fact in found)
     below = head.fact.version if found else (below or 1)
-    closed, more = ports.facts.revisions(principal.tenant, fact_id, below, budget)
+    closed, more = ports.facts.revisions(head, below, budget)
     found += closed
     return found, found[-1].version if more else None
 
@@ -65,11 +66,11 @@ def revision_at(ports: FactPorts, head: Head, as_of: str) -> Fact | None:
         low, found = fact.version, fact
     while found is None and high - low > 1:  # version `low` began by then, `high` had not
         middle = (low + high) // 2
-        revision = ports.facts.revision(fact.scope.tenant_id, fact.id, middle)
+        revision = ports.facts.revision(head, middle)
         if revision is None or revision.holds_at(as_of):
             return revision
         low, high = (middle, high) if revision.updated_at <= as_of else (low, middle)
-    found = found or ports.facts.revision(fact.scope.tenant_id, fact.id, low)
+    found = found or ports.facts.revision(head, low)
     return found if found is not None and found.holds_at(as_of) else None
 
 
