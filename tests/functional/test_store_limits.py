@@ -7,14 +7,14 @@ from support.emulators import Aws
 from support.principals import TenantService, principal
 
 from factbook.domain.errors import RequestTooLarge
-from factbook.domain.facts.fact import Fact, FactChanges
+from factbook.domain.facts.fact import Fact, FactChanges, Subject
 from factbook.domain.scope import Scope
 from factbook.ports.operations import Operation
 from factbook.usecases.facts import changes as facts
 from factbook.usecases.facts.payloads import Content
 
 FACTS = "/v1/memory/facts"
-CONTROLS = "\x01" * 250
+CONTROLS = "\x01" * 500
 """As JSON six bytes each."""
 
 
@@ -24,9 +24,10 @@ def house(moto: Aws, tenant: str) -> TenantService:
 
 
 def write(house: TenantService, causes: int, key: str) -> Fact:
-    """A fact past the API's own checks, so that its fields come to more than an item has: 1,500 bytes each cause."""
+    """A fact past the API's own checks, so that its fields come to more than an item has: 3 KB each cause."""
     said = FactChanges.model_construct(
-        caused_by_log_id=[f"{number:03d}{CONTROLS}" for number in range(causes)]
+        caused_by_log_id=[f"{number:03d}{CONTROLS}" for number in range(causes)],
+        subjects=[Subject(kind="external", id=f"{number:03d}{CONTROLS[:250]}") for number in range(20)],
     )
     scope = Scope(tenantId=house.tenant)
     who = principal(house.tenant, "admin", admin=True)
@@ -35,7 +36,7 @@ def write(house: TenantService, causes: int, key: str) -> Fact:
 
 
 def largest(house: TenantService) -> tuple[Fact, int]:
-    for causes in range(300, 0, -1):
+    for causes in range(100, 0, -1):
         with suppress(RequestTooLarge):
             return write(house, causes, str(causes)), causes
     raise AssertionError("nothing was small enough")
@@ -45,7 +46,7 @@ def test_a_fact_that_was_written_can_be_verified_superseded_and_deleted_however_
     house: TenantService,
 ) -> None:
     fact, causes = largest(house)
-    assert 180 < causes < 300
+    assert 80 < causes < 100
     where = f"{FACTS}/{fact.id}"
     for number in range(20):
         assert house.admin.call("POST", f"{where}/verify", {}, key=f"k{number}").status == 200
