@@ -451,6 +451,23 @@ def test_whoever_still_holds_a_former_head_changes_nothing_of_the_new_life(desk:
     assert desk.head(fact) == born
 
 
+def test_a_write_that_has_no_time_left_is_refused_in_every_case_and_replayed_where_it_had_some(
+    desk: Desk,
+) -> None:
+    late = {"retention": {"keepUntil": "2026-01-01T01:00:00Z"}}
+    first = make(desk.admin, 1, "first", **late)
+    put(desk.admin, 1, retention={"keepUntil": "2026-01-09T00:00:00Z"})
+    desk.clock.advance(hours=2)
+    assert make(desk.admin, 1, "first", **late).text == first.text
+    assert put(desk.admin, 2, **late).code == "validation-failed"
+    assert make(desk.admin, 2, **late).code == "fact-exists"
+    desk.admin.call("DELETE", f"{FACTS}/{first.json['id']}")
+    for write in (make, put):
+        assert write(desk.admin, "x" * 70_000, **late).code == "validation-failed"
+        assert write(desk.admin, "x" * 70_000, key="new", **late).code == "validation-failed"
+    assert desk.blobs.bodies == {}
+
+
 # -- batches
 
 

@@ -51,6 +51,7 @@ def add_writes(app: App) -> None:
             e.ScopeInvalid,
             e.IdempotencyMismatch,
             e.ValidationFailed,
+            e.FactNotFound,
             e.FactExists,
             e.LegalHold,
         ),

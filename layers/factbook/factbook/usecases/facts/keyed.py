@@ -19,9 +19,11 @@ from factbook.domain.facts.fact import Fact, FactChanges
 from factbook.domain.facts.ids import keyed_fact_id
 from factbook.domain.facts.transitions import (
     ended_at,
+    has_time_left,
     open_fact,
     reopen,
     require_changeable,
+    require_time_left,
     says_nothing_new,
     supersede,
 )
@@ -74,9 +76,13 @@ def write_keyed_fact(
     content.check()
     key.scope.check()
     require_write(principal, key.scope)
+    keep = ports.policy(principal.tenant).retention_of(key.type)
     change = FactChange(ports, principal, operation, key.fact_id, lives_again=True)
-    rule = _Rule(ports, principal, key, changes, content, change, may_supersede)
-    fact = change.run(rule.decide, expect_new=not may_supersede)
+    rule = _Rule(ports, principal, key, changes, content, change, may_supersede, keep)
+    # One that has no time left now may have had some when it was sent first: then its fact is there.
+    now = ports.clock.now()
+    in_time = has_time_left(now, changes.retention, keep, now)
+    fact = change.run(rule.decide, expect_new=in_time and not may_supersede)
     return Written(fact, created=fact.version == 1 and not change.left)
 
 
@@ -99,6 +105,7 @@ class _Rule:
     content: Content
     change: FactChange
     may_supersede: bool
+    keep: KeepLimits | None
 
     def decide(self, head: Head | None, now: str) -> Decision:
         if head is None or head.fact.over(now):
@@ -112,6 +119,7 @@ class _Rule:
 
     def _begin(self, former: Head | None, now: str) -> Create:
         start = now if former is None else times.later_than(now, ended_at(former.fact))
+        require_time_left(start, self.changes.retention, self.keep, start)
         fact = open_fact(
             self.key.fact_id,
             self.key.type,
@@ -121,14 +129,14 @@ class _Rule:
             self.principal,
             start,
             self.key.key,
-            self._keep,
+            self.keep,
         )
         return Create(fact, instead_of=former)
 
     def _reopen(self, head: Head, now: str) -> Advance:
         payload = self.change.payload(self.content)
         return Advance(
-            head, head.fact, reopen(head.fact, self.changes, payload, self.principal, now, self._keep)
+            head, head.fact, reopen(head.fact, self.changes, payload, self.principal, now, self.keep)
         )
 
     def _supersede(self, head: Head, now: str) -> Decision:
@@ -137,8 +145,4 @@ class _Rule:
         if says_nothing_new(head.fact, self.changes, digest, summary_of(self.content)):
             return Leave(head.fact)
         payload = self.change.payload(self.content)
-        return Advance(head, *supersede(head.fact, self.changes, payload, self.principal, now, self._keep))
-
-    @property
-    def _keep(self) -> KeepLimits | None:
-        return self.ports.policy(self.principal.tenant).retention_of(self.key.type)
+        return Advance(head, *supersede(head.fact, self.changes, payload, self.principal, now, self.keep))
