@@ -78,7 +78,9 @@ def main() -> None:
 def _report(facts: int, name: str, index: SearchIndex, ready: Ready) -> None:
     client, table = ready.client("dynamodb"), ready.aws["tables"]["facts"]
     _fill(facts, index, client, table)
-    memory: Any = FactPorts(DynamoFacts(client, table), None, SystemClock(), lambda: b"", lambda _: Policy())  # type: ignore[arg-type]
+    memory: Any = FactPorts(
+        DynamoFacts(client, table), None, SystemClock(), lambda: b"", lambda _: Policy(), lambda: True
+    )  # type: ignore[arg-type]
     engine = SearchPorts(index, TOKENIZER, Spaces(index, DirectionEmbedder()))
     chance = random.Random(11)
     queries = [" ".join(_word(chance) for _ in range(4)) for _ in range(QUERIES)]

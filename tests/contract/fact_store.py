@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from factbook.domain.access.principals import Actor, Principal
-from factbook.domain.facts.fact import Fact, FactChanges, Payload
+from factbook.domain.facts.fact import Fact, FactChanges, Payload, Subject
 from factbook.domain.facts.transitions import close, open_fact, supersede
+from factbook.domain.facts.type_order import HIGHEST, LOWEST, behind_type, with_prefix
 from factbook.domain.scope import Scope
 from factbook.ports.contention import Contended
 from factbook.ports.facts.store import FactStore, Head, Mark
@@ -258,6 +259,121 @@ class FactStoreContract:
         for container in ("P:p", None):
             assert self.rows_of(container) == []
             assert self.rows_of(container, closed=True) == [head.fact.id]
+
+    # -- by type
+
+    def typed(self, *types: str, at: str = NOON, **scope: str) -> list[Head]:
+        heads = []
+        for fact_type in types:
+            head = self.new(at=at, **scope)
+            head = replace(head, fact=head.fact.model_copy(update={"type": fact_type}))
+            assert self.store.create(head) is None
+            heads.append(head)
+        return heads
+
+    def test_rows_of_one_type_come_newest_first_strictly_below_a_position(self) -> None:
+        instants = [f"2026-01-01T12:00:{second:02d}.000Z" for second in range(12)]
+        wanted = {
+            f"{at}|{head.fact.id}"
+            for at in instants
+            for head in self.typed("acme", "acme.note", "acme ", at=at, projectId="p")[:1]
+        }
+        for container in ("P:p", None):
+            seen: list[str] = []
+            for shard in range(self.store.shards(container)):
+                before, more, orders = NEWEST, True, []
+                while more:
+                    rows, more = self.store.rows(self.tenant, container, shard, before, 2, of_type="acme")
+                    assert {row.type for row in rows} <= {"acme"}
+                    orders += [row.order for row in rows]
+                    before = orders[-1] if orders else before
+                assert orders == sorted(orders, reverse=True)
+                seen += orders
+            assert sorted(seen) == sorted(wanted)
+
+    def test_rows_by_type_come_in_the_order_of_names_within_a_span(self) -> None:
+        names = ["b", "a.x", "a", "a!", "é", "a|b", "a.y"]
+        self.typed(*names, projectId="p")
+        self.typed("elsewhere", projectId="q")
+
+        def read(first: str, last: str) -> list[str]:
+            found = []
+            for shard in range(self.store.shards("P:p")):
+                at, more = first, True
+                while more:
+                    rows, more = self.store.rows_by_type(self.tenant, "P:p", shard, at, last, 1)
+                    found += [row.type for row in rows]
+                    at = behind_type(rows[0].type) if rows else at
+            return sorted(found)
+
+        assert read(LOWEST, HIGHEST) == sorted(names)
+        span = with_prefix("a.")
+        assert span is not None
+        assert read(*span) == ["a.x", "a.y"]
+        assert read(behind_type("a.y"), HIGHEST) == ["a|b", "b", "é"]
+
+    def test_a_row_tells_whose_memory_it_is(self) -> None:
+        head = self.new(projectId="p")
+        fact = head.fact.model_copy(update={"agent_id": "helper", "owner": "user:ann"})
+        assert self.store.create(replace(head, fact=fact)) is None
+        shards = range(self.store.shards("P:p"))
+        for read in (
+            lambda shard: self.store.rows(self.tenant, "P:p", shard, NEWEST, 5),
+            lambda shard: self.store.rows(self.tenant, "P:p", shard, NEWEST, 5, of_type="note"),
+        ):
+            (row,) = [row for shard in shards for row in read(shard)[0]]
+            assert (row.agent_id, row.owner) == ("helper", "user:ann")
+
+    def test_a_closed_fact_moves_to_the_closed_rows_by_type_too(self) -> None:
+        (head,) = self.typed("acme", projectId="p")
+        gone = replace(head, edition=2, fact=close(head.fact, "user:ann", NOON, "deleted"))
+        assert self.store.amend(head, gone) is None
+
+        def ids(*, closed: bool) -> list[str]:
+            shards = range(self.store.shards("P:p"))
+            read = [
+                self.store.rows(self.tenant, "P:p", each, NEWEST, 5, closed=closed, of_type="acme")[0]
+                for each in shards
+            ]
+            return [row.fact_id for rows in read for row in rows]
+
+        assert (ids(closed=False), ids(closed=True)) == ([], [head.fact.id])
+
+    # -- lives
+
+    def test_a_new_life_never_meets_the_revisions_of_a_former_one(self) -> None:
+        later = "2026-02-01T00:00:00.000Z"
+        old = Head.first(self.new().fact, Mark("k" * 12, "b" * 12, 1))
+        assert self.store.create(old) is None
+        old_after = self.advanced(old)
+        new = Head.first(
+            old.fact.model_copy(update={"created_at": later, "updated_at": later}),
+            Mark("n" * 12, "b" * 12, 1),
+        )
+        assert self.store.amend(old_after, replace(new, edition=3)) is None
+        new = replace(new, edition=3)
+        assert self.store.revision(new, 1) is None
+        assert self.store.revisions(new, 9, 10**6) == ([], False)
+        closed, after = self.next_of(new, later)
+        assert self.store.advance(new, closed, after) is None
+        assert self.store.revision(after, 1) == closed
+        assert self.store.revisions(after, 9, 10**6) == ([closed], False)
+        former = self.store.revision(old_after, 1)
+        assert former is not None
+        assert former.created_at == NOON
+
+    def test_a_head_keeps_the_subjects_of_all_its_revisions(self) -> None:
+        fact = self.new().fact.model_copy(update={"subjects": [Subject(kind="user", id="ann")]})
+        head = Head.first(fact, Mark("k" * 12, "b" * 12, 1))
+        assert self.store.create(head) is None
+        about = FactChanges(subjects=[Subject(kind="external", id="é|")])
+        closed, following = supersede(head.fact, about, payload('"y"'), self.writer, NOON)
+        after = head.followed_by(following, Mark("n" * 12, "m" * 12, 2))
+        assert self.store.advance(head, closed, after) is None
+        kept = self.store.head(self.tenant, fact.id)
+        assert kept == after
+        assert kept is not None
+        assert kept.subjects == ("external:é|", "user:ann")
 
     # -- together
 

@@ -2,12 +2,14 @@
 
 import uuid
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import pytest
 
 from factbook.domain.log.merkle import Edge, leaf_hash
 from factbook.domain.log.runs import Leaf, new_salt
 from factbook.domain.log.sealing import KeyName
+from factbook.domain.scope import Scope
 from factbook.ports.contention import Contended
 from factbook.ports.log.checkpoints import (
     CheckpointStore,
@@ -68,6 +70,30 @@ class LogStoreContract:
         (first,) = self.kept(tenant, "r", 0)
         assert self.log.put([entry_of(tenant, "r", 0, '{"other":1}')]) == first
         assert self.log.entry(tenant, "r", 0) == first
+
+    def test_runs_are_listed_by_their_first_entry_alone_newest_first(self, tenant: str) -> None:
+        places = [{}, {"projectId": "p"}, {"projectId": "p", "threadId": "x"}, {"projectId": "p"}]
+        scopes = [Scope(tenantId=tenant, **place) for place in places]
+        for number, scope in enumerate(scopes):
+            first = entry_of(tenant, f"r|{number}", 0)
+            assert self.log.put([replace(first, timestamp=AT.format(number), opens=scope)]) is None
+            self.kept(tenant, f"r|{number}", 1)
+
+        def listed(container: str | None, before: str = "~") -> list[tuple[str, Scope]]:
+            found = []
+            for shard in range(self.log.run_shards(container)):
+                rows, more = self.log.runs(tenant, container, shard, before, 100)
+                assert not more
+                found += rows
+            return [(row.run_id, row.scope) for row in sorted(found, key=lambda row: row.order, reverse=True)]
+
+        every = [(f"r|{number}", scope) for number, scope in enumerate(scopes)][::-1]
+        assert listed(None) == every
+        assert listed(None, f"{AT.format(2)}|r|2") == every[2:]
+        assert listed("P:p") == [every[0], every[2]]
+        assert listed("W:p") == [every[1]]
+        assert listed("T") == [every[3]]
+        assert listed("P:q") == []
 
     def test_a_batch_lands_whole(self, tenant: str) -> None:
         entries = [entry_of(tenant, "r", sequence) for sequence in range(100)]

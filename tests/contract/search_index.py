@@ -23,6 +23,7 @@ from factbook.domain.filters import (
     Missing,
     Not,
     OneOf,
+    Prefix,
     Range,
     evaluate,
 )
@@ -299,6 +300,8 @@ class SearchIndexContract:
             AllOf((Range("type", gt=1),)),
             Equals("revision", "1"),
             OneOf("type", (1,)),
+            Prefix("nonsense", "x"),
+            Prefix("revision", "1"),
         ],
     )
     def test_a_filter_that_means_nothing_is_an_error_and_not_a_wider_answer(self, rule: Filter) -> None:
@@ -574,6 +577,7 @@ class SearchIndexContract:
 
 
 IDS = st.sampled_from(HOSTILE)
+PREFIXES = ["", "r1", *(text[:length] for text in HOSTILE for length in (1, 2))]
 _NUMBERS = st.one_of(st.integers(-3, 3), st.integers(-(2**53), 2**53))
 _LEAVES = st.one_of(
     st.builds(Equals, st.sampled_from(("type", "subjects", "s_user", "owner")), IDS),
@@ -584,6 +588,7 @@ _LEAVES = st.one_of(
     st.builds(
         OneOf, st.just("id"), st.lists(st.sampled_from([f"r{n}" for n in range(60)]), max_size=3).map(tuple)
     ),
+    st.builds(Prefix, st.sampled_from(("type", "subjects", "s_user", "id")), IDS | st.sampled_from(PREFIXES)),
     st.builds(Missing, st.sampled_from((*KEYWORD_FIELDS, *NUMBER_FIELDS))),
     st.builds(Range, st.sampled_from(NUMBER_FIELDS), *[st.none() | _NUMBERS] * 4),
     st.builds(Range, st.sampled_from(NUMBER_FIELDS)),

@@ -8,22 +8,23 @@ import pytest
 from support.emulators import Aws
 from support.gateway import Gateway
 from support.principals import TenantService
-from support.sdk_calls import KILOBYTE, Calls, index_entries, item_size, recorded
+from support.sdk_calls import KILOBYTE, Calls, index_entries, item_size, put_units, recorded
 
 from factbook.adapters.dynamodb.client import to_item
 from factbook.adapters.facts.dynamodb_items import head_item
 from factbook.domain import times
 from factbook.domain.access.principals import Actor, Principal
-from factbook.domain.facts.fact import FactChanges, Payload
+from factbook.domain.facts.fact import FactChanges, Payload, Retention
 from factbook.domain.facts.transitions import open_fact
 from factbook.domain.scope import Scope
 from factbook.domain.strict_json import dump_json
-from factbook.ports.facts.store import Head
+from factbook.ports.facts.store import Head, Mark
 from factbook.usecases.policy.policies import KnownPolicies
 
 FACTS = "/v1/memory/facts"
 NEW_YEAR = "2026-01-01T00:00:00.000Z"
 SCOPE = {"projectId": "support", "participantId": "end-7"}
+LISTS = {"listing", "admin", "listing-type", "admin-type"}
 SOURCE = {"kind": "http-api", "freshness": {"ttlSeconds": 60}, "refresh": {"strategy": "background"}}
 
 
@@ -51,7 +52,7 @@ def stored(calls: Calls) -> dict[str, Any]:
     return item
 
 
-def test_a_new_fact_of_a_kilobyte_is_one_round_trip_and_three_write_units(
+def test_a_new_fact_of_a_kilobyte_is_one_round_trip_and_five_write_units(
     service: TenantService, writer: Gateway, ministack: Aws
 ) -> None:
     with recorded(service.services._dynamodb) as calls:
@@ -62,8 +63,9 @@ def test_a_new_fact_of_a_kilobyte_is_one_round_trip_and_three_write_units(
     item = stored(calls)
     assert (calls.operations, calls.attempts) == (["PutItem"], 1)
     assert KILOBYTE - 2 <= item_size(item) <= KILOBYTE
-    assert set(index_entries(ministack.settings.facts_table, item)) == {"listing", "admin"}
-    assert calls.write_units == 3
+    # The item, and newest first and by type, each by container and by tenant.
+    assert set(index_entries(ministack.settings.facts_table, item)) == LISTS
+    assert calls.write_units == 5
     assert calls.made[0].sent_bytes < 2 * KILOBYTE
     assert room > KILOBYTE // 4, "what a fact is kept with leaves room for what it says"
 
@@ -76,14 +78,36 @@ def test_the_store_keeps_little_more_of_a_fact_than_the_api_answers() -> None:
     fact = open_fact(
         str(uuid.uuid4()), "note", scope, FactChanges(), payload, holder, "2026-01-01T00:00:00.000Z"
     )
-    assert item_size(to_item(head_item(Head(fact)))) <= len(dump_json(fact.to_json())) + 64
+    assert (
+        item_size(to_item(head_item(Head(fact, life=1, subjects=())))) <= len(dump_json(fact.to_json())) + 64
+    )
 
 
 def test_a_source_costs_at_most_one_unit_more(service: TenantService, writer: Gateway) -> None:
     with recorded(service.services._dynamodb) as calls:
         write(writer, source=SOURCE)
     assert calls.operations == ["PutItem"]
-    assert calls.write_units <= 4
+    assert calls.write_units <= 6
+
+
+@pytest.mark.parametrize(
+    ("fields", "more"),
+    [({"review": "pending"}, {"reviews"}), ({"retention": Retention(legal_hold=True)}, {"held"})],
+    ids=["in review", "held"],
+)
+def test_what_waits_and_what_is_held_costs_one_unit_more(
+    ministack: Aws, fields: dict[str, Any], more: set[str]
+) -> None:
+    scope = Scope(tenantId="acme", **SCOPE)
+    holder = Principal("acme", Actor(kind="agent", id="scribe"))
+    payload = Payload(text='{"text":"x"}', content_hash="sha256:" + "0" * 64, size=12)
+    plain = open_fact(str(uuid.UUID(int=1)), "note", scope, FactChanges(), payload, holder, NEW_YEAR)
+    table = ministack.settings.facts_table
+    units = {}
+    for fact in (plain, plain.model_copy(update=fields)):
+        item = to_item(head_item(Head.first(fact, Mark("k" * 12, "b" * 12, 1))))
+        units[frozenset(index_entries(table, item))] = put_units(table, item)
+    assert units == {frozenset(LISTS): 5, frozenset(LISTS | more): 6}
 
 
 def test_a_change_is_one_read_and_one_transaction(service: TenantService, writer: Gateway) -> None:
@@ -94,8 +118,8 @@ def test_a_change_is_one_read_and_one_transaction(service: TenantService, writer
         assert (calls.operations, calls.attempts) == (["GetItem", "TransactWriteItems"], 2)
         puts = calls.made[1].params["TransactItems"]
         assert [set(put) for put in puts] == [{"Put"}, {"Put"}]
-        # The closed revision, and the head with its entries in two indexes, each twice for the transaction.
-        assert calls.write_units == 2 * (1 + 3)
+        # The closed revision, and the head with its entries in four indexes, each twice for the transaction.
+        assert calls.write_units == 2 * (1 + 5)
     with recorded(service.services._dynamodb) as calls:
         assert writer.call("DELETE", f"{FACTS}/{fact}").status == 200
     assert calls.operations == ["GetItem", "PutItem"]
@@ -157,7 +181,7 @@ def test_a_token_is_one_look_up_in_its_first_use_and_none_after(service: TenantS
 # -- lists
 
 
-def seed(aws: Aws, tenant: str, projects: list[str], start: int = 0) -> None:
+def seed(aws: Aws, tenant: str, projects: list[str], start: int = 0, kind: str = "note") -> None:
     """One fact in each of these projects, written past the API: their number is what matters."""
     holder = Principal(tenant, Actor(kind="service", id="seed"), admin=True)
     payload = Payload(text="1", content_hash="sha256:0", size=1)
@@ -165,7 +189,7 @@ def seed(aws: Aws, tenant: str, projects: list[str], start: int = 0) -> None:
     for project in set(projects):
         scope = Scope(tenantId=tenant, projectId=project)
         models[project] = open_fact(
-            str(uuid.UUID(int=0)), "note", scope, FactChanges(), payload, holder, NEW_YEAR
+            str(uuid.UUID(int=0)), kind, scope, FactChanges(), payload, holder, NEW_YEAR
         )
     requests = []
     for number, project in enumerate(projects, start):
@@ -206,10 +230,13 @@ def test_a_page_costs_the_same_in_a_tenant_of_a_hundred_facts_and_of_many(
         assert rows <= 100
         assert queries <= 32
     with recorded(service.services._dynamodb) as calls:
-        page = service.admin.call("GET", FACTS, query={"type": "other", "limit": 1}).json
+        page = service.admin.call("GET", FACTS, query={"scope": '{"sessionId":"none"}', "limit": 1}).json
     assert (page["data"], page["hasMore"]) == ([], True)
     assert 500 < calls.rows_read <= 1000
     assert set(calls.operations) == {"Query"}
+    with recorded(service.services._dynamodb) as calls:
+        page = service.admin.call("GET", FACTS, query={"type": "other"}).json
+    assert (page["data"], page["hasMore"], calls.rows_read) == ([], False, 0)
 
 
 def test_a_list_of_a_hundred_containers_as_of_an_instant_stays_in_its_budget(
@@ -225,3 +252,37 @@ def test_a_list_of_a_hundred_containers_as_of_an_instant_stays_in_its_budget(
     assert calls.rows_read <= 1000
     assert calls.items_fetched == 25
     assert set(calls.operations) == {"Query", "BatchGetItem"}
+
+
+@pytest.mark.parametrize("facts", [2_000, pytest.param(10_000, marks=pytest.mark.exhaustive)])
+def test_a_page_by_type_reads_two_hundred_rows_at_most_in_two_requests(
+    service: TenantService, ministack: Aws, facts: int
+) -> None:
+    seed(ministack, service.tenant, ["p"] * facts)
+    seed(ministack, service.tenant, ["p"] * 3, start=facts // 2, kind="rare")
+    member = service.of("ann", writes=["p"])
+    service.services._signing_key()  # its first use comes on top
+    for caller in (member, service.admin):
+        caller.call("GET", FACTS, query={"type": "rare"})  # a token, and that all facts are in their indexes
+        for query, count in (({"type": "rare"}, 3), ({"type": "note"}, 25), ({"typePrefix": "ra"}, 3)):
+            with recorded(service.services._dynamodb) as calls:
+                page = caller.call("GET", FACTS, query=query).json
+            assert len(page["data"]) == count
+            assert calls.rows_read <= 200
+            assert set(calls.operations) == {"Query", "BatchGetItem"}
+        with recorded(service.services._dynamodb) as calls:
+            page = caller.call("GET", "/v1/memory/types").json
+        assert page == {"data": [{"type": "note"}, {"type": "rare"}], "hasMore": False}
+        assert calls.rows_read <= 50
+
+
+def test_a_run_costs_two_units_more_at_its_first_entry_and_none_after(service: TenantService) -> None:
+    units = []
+    for _ in range(2):
+        with recorded(service.services._dynamodb) as calls:
+            body = {"entries": [{"kind": "tool-call", "payload": 1}]}
+            assert service.admin.call("POST", "/v1/memory/runs/r/log", body).status == 201
+        units.append(calls.write_units)
+    assert units == [3, 1]
+    runs = service.admin.call("GET", "/v1/memory/runs").json["data"]
+    assert [(run["runId"], run["scope"]) for run in runs] == [("r", {"tenantId": service.tenant})]

@@ -34,7 +34,7 @@ from factbook.domain.facts.transitions import close, open_fact
 from factbook.domain.scope import Scope
 from factbook.ports.facts.store import FactStore, Head
 from factbook.usecases.facts import listing, reading
-from factbook.usecases.facts.listing import NEWEST
+from factbook.usecases.merging import NEWEST
 from factbook_local.testing import Ready
 
 LARGE = "x" * 70_000

@@ -71,8 +71,13 @@ class Planted:
         assert reply.status == 200, reply.text
         return self.fact in {fact["id"] for fact in reply.json["data"]}
 
-    def finds(self, mode: str) -> bool:
-        return self.fact in {each["fact"]["id"] for each in self.retrieve(mode, WORD)["results"]}
+    def names_type(self, **query: Any) -> bool:
+        reply = self.get("types", **query)
+        assert reply.status == 200, reply.text
+        return {"type": TYPE} in reply.json["data"]
+
+    def finds(self, mode: str, **asked: Any) -> bool:
+        return self.fact in {each["fact"]["id"] for each in self.retrieve(mode, WORD, **asked)["results"]}
 
     def waits(self) -> bool:
         asked = [{"id": self.unheard, "version": 1}]
@@ -105,6 +110,11 @@ class Planted:
         assert reply.status == 200, reply.text
         return self.entry in {each["id"] for each in reply.json["data"]}
 
+    def lists_run(self, **query: Any) -> bool:
+        reply = self.get("runs", **query)
+        assert reply.status == 200, reply.text
+        return "hidden" in {run["runId"] for run in reply.json["data"]}
+
     def traces(self) -> bool:
         reply = self.get(f"facts/{self.caused}/provenance")
         (cause,) = (node for node in reply.json["nodes"] if node["id"] == self.entry)
@@ -118,8 +128,13 @@ FACT_ROADS: dict[str, dict[str, Road]] = {
     "GET /v1/memory/facts": {
         "list": lambda here: here.lists(),
         "list by type": lambda here: here.lists(type=TYPE),
+        "list by prefix": lambda here: here.lists(typePrefix="acme."),
         "list by scope": lambda here: here.lists(scope=json.dumps({"projectId": "x"})),
         "list as of": lambda here: here.lists(asOf=here.before),
+    },
+    "GET /v1/memory/types": {
+        "type": lambda here: here.names_type(),
+        "type in a scope": lambda here: here.names_type(scope=json.dumps({"projectId": "x"})),
     },
     "GET /v1/memory/facts/{id}": {
         "get": lambda here: here.answers(f"facts/{here.fact}"),
@@ -144,6 +159,7 @@ FACT_ROADS: dict[str, dict[str, Road]] = {
     "POST /v1/memory/retrieve": {
         "list, retrieved": lambda here: here.finds("list"),
         "keyword": lambda here: here.finds("keyword"),
+        "keyword by prefix": lambda here: here.finds("keyword", typePrefix="acme."),
         "semantic": lambda here: here.finds("semantic"),
         "both": lambda here: here.finds("both"),
         "after": lambda here: here.waits(),
@@ -154,6 +170,10 @@ FACT_ROADS: dict[str, dict[str, Road]] = {
     },
 }
 ENTRY_ROADS: dict[str, dict[str, Road]] = {
+    "GET /v1/memory/runs": {
+        "list of runs": lambda here: here.lists_run(),
+        "list of runs in a scope": lambda here: here.lists_run(scope=json.dumps({"projectId": "y"})),
+    },
     "GET /v1/memory/runs/{runId}/log": {
         "run": lambda here: here.answers("runs/hidden/log"),
         "run as stored": lambda here: here.answers("runs/hidden/log", form="stored"),

@@ -14,7 +14,7 @@ from factbook.settings import Settings
 from factbook.wiring.clients import OF_SERVICE, SDK
 from factbook.wiring.services import Services
 from factbook_local.dataplane.process import CREDENTIALS, DataPlaneProcess
-from support.tables import REGION, make_buckets, make_tables, settings
+from support.tables import REGION, make_buckets, make_tables, note_upgraded, settings
 
 
 @dataclass(frozen=True)
@@ -74,5 +74,6 @@ def ministack() -> Iterator[Aws]:
 
 def _made(aws: Aws) -> Aws:
     make_tables(aws.client("dynamodb"))
+    note_upgraded(aws.client("dynamodb"), aws.settings.access_table)
     make_buckets(aws.client("s3"))
     return aws

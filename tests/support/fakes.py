@@ -9,6 +9,7 @@ from factbook.adapters.dynamodb.key_parts import part, shard_of
 from factbook.domain import times
 from factbook.domain.errors import StorageUnavailable
 from factbook.domain.facts.fact import Fact
+from factbook.domain.facts.type_order import type_place
 from factbook.domain.policy.policies import Policy
 from factbook.ports.access.stores import Token
 from factbook.ports.clock import Clock
@@ -41,6 +42,7 @@ class FakeFacts:
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.rows_read = 0
+        self.queries = 0
         self._heads: dict[tuple[str, str], Head] = {}
         self._revisions: dict[tuple[tuple[str, str], int | None], dict[int, Fact]] = {}
         self._rows: dict[_Partition, dict[str, Row]] = {}
@@ -94,12 +96,43 @@ class FakeFacts:
         return ADMIN_SHARDS if container is None else LISTING_SHARDS
 
     def rows(
-        self, tenant: str, container: str | None, shard: int, before: str, limit: int, *, closed: bool = False
+        self,
+        tenant: str,
+        container: str | None,
+        shard: int,
+        before: str,
+        limit: int,
+        *,
+        closed: bool = False,
+        of_type: str | None = None,
     ) -> tuple[list[Row], bool]:
+        rows = self._partition(tenant, container, shard, closed=closed)
+        rows = [row for row in rows if row.order < before and of_type in (None, row.type)]
+        return self._read(sorted(rows, key=lambda row: row.order, reverse=True), limit)
+
+    def rows_by_type(
+        self,
+        tenant: str,
+        container: str | None,
+        shard: int,
+        first: str,
+        last: str,
+        limit: int,
+        *,
+        closed: bool = False,
+    ) -> tuple[list[Row], bool]:
+        rows = self._partition(tenant, container, shard, closed=closed)
+        placed = sorted((type_place(row.type, row.order), row.fact_id, row) for row in rows)
+        return self._read([row for place, _, row in placed if first <= place <= last], limit)
+
+    def _partition(self, tenant: str, container: str | None, shard: int, *, closed: bool) -> list[Row]:
         with self.lock:
-            rows = list(self._rows.get((tenant, container, shard, closed), {}).values())
-        rows = sorted((row for row in rows if row.order < before), key=lambda row: row.order, reverse=True)
-        self.rows_read += len(rows[:limit])
+            return list(self._rows.get((tenant, container, shard, closed), {}).values())
+
+    def _read(self, rows: list[Row], limit: int) -> tuple[list[Row], bool]:
+        with self.lock:
+            self.queries += 1
+            self.rows_read += len(rows[:limit])
         return rows[:limit], len(rows) >= limit  # as DynamoDB does: full to the brim, it cannot know
 
     def remove(self, tenant: str, fact_id: str) -> None:
@@ -138,6 +171,8 @@ def _row(fact: Fact) -> Row:
         scope=fact.scope.to_json(),
         expires_at=fact.expires_at,
         pending_review=fact.review is not None,
+        agent_id=fact.agent_id,
+        owner=fact.owner,
     )
 
 
@@ -229,7 +264,7 @@ def _token_order(token: Token) -> str:
 
 
 def fake_memory(clock: Clock) -> FactPorts:
-    return FactPorts(FakeFacts(), FakeBlobs(), clock, lambda: b"k" * 32, lambda _: Policy())
+    return FactPorts(FakeFacts(), FakeBlobs(), clock, lambda: b"k" * 32, lambda _: Policy(), lambda: True)
 
 
 def fake_services(clock: Clock | None = None) -> Services:
@@ -240,7 +275,7 @@ def fake_services(clock: Clock | None = None) -> Services:
 
     services = Services(Settings(), clock or FakeClock(), no_client)
     services.__dict__["memory"] = FactPorts(
-        FakeFacts(), FakeBlobs(), services.clock, lambda: b"k" * 32, lambda _: Policy()
+        FakeFacts(), FakeBlobs(), services.clock, lambda: b"k" * 32, lambda _: Policy(), lambda: True
     )
     services.__dict__["access"] = FakeAccess()
     return services

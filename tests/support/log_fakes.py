@@ -5,11 +5,12 @@ import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from factbook.adapters.dynamodb.key_parts import shard_of
 from factbook.domain.log.merkle import Edge
 from factbook.domain.log.runs import Leaf
 from factbook.domain.log.sealing import KeyName
 from factbook.ports.log.checkpoints import DirtyRun, Growth, NoteConflict, PublishedNote
-from factbook.ports.log.entries import StoredEntry
+from factbook.ports.log.entries import RunRow, StoredEntry
 from factbook.ports.log.sealing import Forged, SealedKey
 
 
@@ -74,6 +75,25 @@ class FakeLog:
         ]
         return later[:limit], len(later) >= limit  # as DynamoDB does: full to the brim, it cannot know
 
+    def runs(
+        self, tenant: str, container: str | None, shard: int, before: str, limit: int
+    ) -> tuple[list[RunRow], bool]:
+        with self.lock:
+            self.reads += 1
+            found = [
+                RunRow(f"{entry.timestamp}|{entry.run_id}", entry.opens)
+                for entry in self._entries.values()
+                if entry.opens is not None
+                and entry.tenant == tenant
+                and container in (None, entry.opens.container)
+                and shard_of(entry.run_id, self.run_shards(container)) == shard
+            ]
+        later = sorted((row for row in found if row.order < before), key=lambda row: row.order, reverse=True)
+        return later[:limit], len(later) >= limit
+
+    def run_shards(self, container: str | None) -> int:
+        return 8 if container is None else 4
+
     def _run(self, tenant: str, run_id: str, since: int) -> list[StoredEntry]:
         with self.lock:
             self.reads += 1
@@ -83,7 +103,7 @@ class FakeLog:
                 if (owner, run) == (tenant, run_id) and sequence >= since
             ]
         found.sort(key=lambda entry: entry.sequence)
-        return [replace(entry, thread=None, timestamp=None) for entry in found]
+        return [replace(entry, thread=None, timestamp=None, opens=None) for entry in found]
 
 
 def _place(entry: StoredEntry) -> tuple[str, str, int]:
@@ -92,7 +112,7 @@ def _place(entry: StoredEntry) -> tuple[str, str, int]:
 
 def _stripped(entry: StoredEntry | None) -> StoredEntry | None:
     # A store reads back what the authority says; the index's fields it only writes.
-    return None if entry is None else replace(entry, thread=None, timestamp=None)
+    return None if entry is None else replace(entry, thread=None, timestamp=None, opens=None)
 
 
 class FakeKeys:

@@ -231,7 +231,9 @@ class World:
         self.facts = FakeFacts()
         self.blobs = FakeBlobs()
         self.policies = FakePolicies()
-        self.memory = FactPorts(self.facts, self.blobs, self.clock, lambda: b"k" * 32, self.policies.policy)
+        self.memory = FactPorts(
+            self.facts, self.blobs, self.clock, lambda: b"k" * 32, self.policies.policy, lambda: True
+        )
         self.backlog = FakeBacklog()
         self.dead_letters = FakeDeadLetters()
         self.jobs = FakeJobs()

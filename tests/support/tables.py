@@ -3,7 +3,10 @@
 from functools import cache
 from typing import Any
 
+from factbook.adapters.dynamodb_jobs import DynamoJobs
+from factbook.ports.jobs import DONE, Job
 from factbook.settings import Settings, read_settings
+from factbook.usecases.facts.upgrading import FORMAT, UPGRADE
 from factbook_local.stack import Stack, read_stack
 from factbook_local.template import Template
 from support.gateway import ROOT
@@ -33,6 +36,12 @@ def make_tables(dynamodb: Any, prefix: str = "") -> list[str]:
         made.append(prefix + name)
         dynamodb.create_table(TableName=made[-1], BillingMode="PAY_PER_REQUEST", **fields)
     return made
+
+
+def note_upgraded(dynamodb: Any, access_table: str) -> None:
+    """As after the index function's first tick: there is no fact of a former format."""
+    done = Job(UPGRADE, FORMAT, DONE, "2026-01-01T00:00:00.000Z", "2026-01-01T00:00:00.000Z")
+    assert DynamoJobs(dynamodb, access_table).keep(done)
 
 
 def make_buckets(s3: Any) -> None:

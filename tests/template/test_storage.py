@@ -13,13 +13,25 @@ SHAPES: dict[str, tuple[tuple[str, str], dict[str, tuple[str, str, Any]]]] = {
     "FactsTable": (
         ("pk S", "sk S"),
         {
-            "listing": ("l S", "o S", ["t", "s", "x", "rv"]),
-            "admin": ("a S", "o S", ["t", "s", "x", "rv"]),
+            "listing": ("l S", "o S", ["t", "s", "x", "rv", "ag", "ow"]),
+            "admin": ("a S", "o S", ["t", "s", "x", "rv", "ag", "ow"]),
+            "listing-type": ("l S", "y S", ["o", "t", "s", "x", "rv", "ag", "ow"]),
+            "admin-type": ("a S", "y S", ["o", "t", "s", "x", "rv", "ag", "ow"]),
             "due": ("du S", "do S", "KEYS_ONLY"),
             "memory": ("m S", "mk S", "ALL"),
+            "account": ("am S", "mk S", "ALL"),
+            "reviews": ("rw S", "rs S", "KEYS_ONLY"),
+            "held": ("hd S", "o S", ["s", "ow", "sj"]),
         },
     ),
-    "LogTable": (("pk S", "sk N"), {"thread": ("th S", "to S", "ALL")}),
+    "LogTable": (
+        ("pk S", "sk N"),
+        {
+            "thread": ("th S", "to S", "ALL"),
+            "runs": ("rl S", "ro S", ["sc"]),
+            "runs-admin": ("ra S", "ro S", ["sc"]),
+        },
+    ),
     "KeysTable": (("pk S", "sk S"), {}),
     "AccessTable": (("pk S", "sk S"), {"tenant": ("tn S", "ts S", "ALL")}),
 }

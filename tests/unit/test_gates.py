@@ -118,7 +118,7 @@ def test_a_row_of_a_list_never_hides_what_the_gate_would_show(situation: Any) ->
     for _, fact in kept:
         for past in (False, True):
             look = Look(NOW, past=past)
-            passes = may_pass(fact.expires_at, look, in_review=fact.review is not None)
+            passes = may_pass(holder, fact.agent_id, fact.expires_at, look, in_review=fact.review is not None)
             assert passes or not can_see(holder, fact, look)
 
 

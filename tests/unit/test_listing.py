@@ -10,13 +10,15 @@ from support.access_model import Grants, Json, grants, may_read, palettes, scope
 from support.fakes import FakeClock, FakeFacts, fake_memory
 
 from factbook.domain import times
+from factbook.domain.access.listing import listing_plan
 from factbook.domain.access.principals import Actor, Principal
 from factbook.domain.facts.fact import Fact, FactChanges, Payload
 from factbook.domain.facts.transitions import close, open_fact, supersede
 from factbook.domain.scope import Scope
 from factbook.ports.facts.store import Head, Row
 from factbook.usecases.facts import listing
-from factbook.usecases.facts.listing import NEWEST, Query, list_facts
+from factbook.usecases.facts.listing import Query, list_facts
+from factbook.usecases.merging import NEWEST
 
 START = "2026-01-01T00:00:00.000Z"
 WRITER = Principal("t", Actor(kind="user", id="writer"), admin=True)
@@ -111,11 +113,11 @@ def test_a_walk_returns_each_visible_fact_once_newest_first_and_nothing_else(
         for place, written, fact_id in world.written
         if may_read(who, place) and kind in (None, written) and wanted.items() <= place.items()
     }
-    sources = 4 * len(listing.listing_plan(principal_of(who), wanted).containers or (1, 1))
+    sources = 4 * len(listing_plan(principal_of(who), wanted).containers or (1, 1))
     with patch.object(
         listing, "ROWS", max(rows, sources)
     ):  # a budget may run out, but not before all were asked
-        found = world.walk(principal_of(who), Query(kind, wanted), limits)
+        found = world.walk(principal_of(who), Query(() if kind is None else (kind,), wanted), limits)
     assert [order(fact) for fact in found] == sorted(map(order, found), reverse=True)
     assert len(found) == len(expected)
     assert {fact.id for fact in found} == expected
@@ -163,7 +165,7 @@ def test_a_filter_that_keeps_nothing_gives_empty_pages_that_say_there_is_more() 
     position: str | None = NEWEST
     while position is not None:
         world.store.rows_read = 0
-        page = list_facts(world.memory, WRITER, Query("note"), 10, position)
+        page = list_facts(world.memory, WRITER, Query(("note",)), 10, position)
         pages.append((len(page.facts), world.store.rows_read))
         position = page.position
     assert [count for count, _ in pages] == [0] * (len(pages) - 1) + [1]
@@ -184,7 +186,7 @@ def test_a_busy_container_does_not_keep_a_walk_from_going_on() -> None:
     position: str | None = NEWEST
     found = []
     while position is not None:
-        page = list_facts(world.memory, reader, Query("note"), 25, position)
+        page = list_facts(world.memory, reader, Query(("note",)), 25, position)
         position = page.position
         found += page.facts
         pages += 1

@@ -6,7 +6,7 @@ tenant, and the k-NN leg carries that filter inside, so that it narrows the neig
 
 from typing import Any, Literal
 
-from factbook.domain.filters import AllOf, AnyOf, Equals, Filter, Missing, Not, OneOf, Range
+from factbook.domain.filters import AllOf, AnyOf, Equals, Filter, Missing, Not, OneOf, Prefix, Range
 from factbook.domain.retrieval.documents import KEYWORD_FIELDS, NUMBER_FIELDS
 from factbook.ports.retrieval.index import EmbeddingSpace, KeywordLeg, Leg, VectorLeg
 
@@ -91,6 +91,8 @@ def query(rule: Filter) -> Body:
             return {"term": {field: {"value": value}}}
         case OneOf(field, values):
             return {"terms": {field: list(values)}} if values else {"match_none": {}}
+        case Prefix(field, text):
+            return {"prefix": {field: {"value": text}}}
         case Missing(field):
             return {"bool": {"must_not": [{"exists": {"field": field}}]}}
         case Range():

@@ -3,7 +3,7 @@
 
 import json
 
-from factbook.domain.filters import AllOf, AnyOf, Equals, Filter, Missing, Not, OneOf, Range
+from factbook.domain.filters import AllOf, AnyOf, Equals, Filter, Missing, Not, OneOf, Prefix, Range
 
 MANY = "subjects"
 """The one field with several values, stored as a JSON array."""
@@ -28,6 +28,8 @@ def condition(rule: Filter) -> Condition:
             return _one_of(field, (value,))
         case OneOf(field, wanted):
             return _one_of(field, wanted)
+        case Prefix(field, text):
+            return _prefix(field, text)
         case Missing(field):
             return f"(d.{field} IS NULL)", []
         case Range():
@@ -50,6 +52,16 @@ def _one_of(field: str, wanted: tuple[str | int, ...]) -> Condition:
     else:
         sql = f"(d.{field} IS NOT NULL AND d.{field} IN {listed})"
     return sql, [json.dumps(wanted)]
+
+
+def _prefix(field: str, text: str) -> Condition:
+    """Compared by characters; LIKE would fold case and read wildcards."""
+    begins = "substr({}, 1, ?) = ?"
+    if field == MANY:
+        sql = f"EXISTS (SELECT 1 FROM json_each(coalesce(d.{field}, '[]')) WHERE {begins.format('value')})"
+    else:
+        sql = f"(d.{field} IS NOT NULL AND {begins.format(f'd.{field}')})"
+    return sql, [len(text), text]
 
 
 def _range(rule: Range) -> Condition:

@@ -37,6 +37,8 @@ Limit = Annotated[int, Field(ge=1), BeforeValidator(_limit)]
 VersionParam = Annotated[int, Field(ge=1), BeforeValidator(_number)]
 FlagParam = Annotated[bool, BeforeValidator(_flag)]
 ExpectVersion = Annotated[int, Field(ge=1)]
+ScopeParam = Annotated[str, Field(min_length=1)]
+"""JSON in a query string; `api.scopes` reads it."""
 TypeName = Annotated[str, StringConstraints(min_length=1, max_length=256)]
 
 

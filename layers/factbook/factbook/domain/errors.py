@@ -167,6 +167,8 @@ class StorageUnavailable(FactbookError):
 
     code = "storage-unavailable"
 
-    def __init__(self) -> None:
-        super().__init__("The store did not answer in time. Retry with the same Idempotency-Key.")
+    def __init__(
+        self, message: str = "The store did not answer in time. Retry with the same Idempotency-Key."
+    ) -> None:
+        super().__init__(message)
         self.retry_after = 1

@@ -43,6 +43,14 @@ class OneOf:
 
 
 @dataclass(frozen=True, slots=True)
+class Prefix:
+    """A text that begins so; the empty prefix keeps every document that has the field."""
+
+    field: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Missing:
     field: str
 
@@ -70,7 +78,7 @@ class Range:
         )
 
 
-Filter = AllOf | AnyOf | Not | Equals | OneOf | Missing | Range
+Filter = AllOf | AnyOf | Not | Equals | OneOf | Prefix | Missing | Range
 EVERYTHING = AllOf()
 NOTHING = AnyOf()
 
@@ -88,6 +96,10 @@ def evaluate(rule: Filter, fields: Fields) -> bool:
             return value in values_of(fields, field)
         case OneOf(field, values):
             return any(value in values for value in values_of(fields, field))
+        case Prefix(field, text):
+            return any(
+                isinstance(value, str) and value.startswith(text) for value in values_of(fields, field)
+            )
         case Missing(field):
             return not values_of(fields, field)
         case Range():

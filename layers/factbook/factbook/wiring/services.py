@@ -1,5 +1,6 @@
 """The composition root: the only module that makes clients and wires adapters to use cases."""
 
+import math
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from functools import cache, cached_property
@@ -18,7 +19,9 @@ from factbook.domain.times import format_instant
 from factbook.ports.access.stores import Token
 from factbook.ports.clock import Clock
 from factbook.settings import Settings, read_settings
+from factbook.usecases.caches import TrustedAnswers
 from factbook.usecases.facts.ports import FactPorts
+from factbook.usecases.facts.upgrading import is_upgraded
 from factbook.usecases.policy.policies import KnownPolicies
 
 if TYPE_CHECKING:
@@ -63,14 +66,20 @@ class Services:
             clock=self.clock,
             signing_key=self._signing_key,
             policy=self.policies.policy,
+            by_type=lambda: self._upgraded("facts") is not None,
         )
+
+    @cached_property
+    def _upgraded(self) -> TrustedAnswers[str, bool | None]:
+        """True for good, once no fact of the former format is left; None is asked for again."""
+        return TrustedAnswers(lambda _: is_upgraded(self.jobs) or None, math.inf)
 
     @cached_property
     def facts(self) -> "FactServices":
         """What follows and walks the facts; only functions that no request waits for need it."""
         from factbook.wiring.facts.services import FactServices
 
-        return FactServices(self.settings, self._client, self.memory)
+        return FactServices(self.settings, self._client, self.memory, self.jobs)
 
     @cached_property
     def jobs(self) -> "JobStore":

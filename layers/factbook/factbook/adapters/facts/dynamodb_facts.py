@@ -18,7 +18,9 @@ from factbook.adapters.facts.dynamodb_items import (
     revision_item,
     revision_sort,
 )
+from factbook.domain.facts import type_order
 from factbook.domain.facts.fact import Fact
+from factbook.domain.facts.type_order import type_place
 from factbook.ports.contention import Contended
 from factbook.ports.facts.store import Head, Row
 
@@ -99,20 +101,61 @@ class DynamoFacts:
         return ADMIN_SHARDS if container is None else LISTING_SHARDS
 
     def rows(
-        self, tenant: str, container: str | None, shard: int, before: str, limit: int, *, closed: bool = False
+        self,
+        tenant: str,
+        container: str | None,
+        shard: int,
+        before: str,
+        limit: int,
+        *,
+        closed: bool = False,
+        of_type: str | None = None,
     ) -> tuple[list[Row], bool]:
-        attribute, index = ("a", "admin") if container is None else ("l", "listing")
+        attribute, index = _index(container)
+        partition = listing_partition(tenant, container, shard, closed=closed)
+        if of_type is None:
+            condition, values = "o < :before", {":before": before}
+        else:
+            index += "-type"
+            condition = "y BETWEEN :first AND :last"
+            values = {":first": type_place(of_type), ":last": type_order.before(type_place(of_type, before))}
+        return self._rows(index, attribute, partition, condition, values, limit, ScanIndexForward=False)
+
+    def rows_by_type(
+        self,
+        tenant: str,
+        container: str | None,
+        shard: int,
+        first: str,
+        last: str,
+        limit: int,
+        *,
+        closed: bool = False,
+    ) -> tuple[list[Row], bool]:
+        attribute, index = _index(container)
+        partition = listing_partition(tenant, container, shard, closed=closed)
+        values = {":first": first, ":last": last}
+        return self._rows(f"{index}-type", attribute, partition, "y BETWEEN :first AND :last", values, limit)
+
+    def _rows(
+        self,
+        index: str,
+        attribute: str,
+        partition: str,
+        condition: str,
+        values: Item,
+        limit: int,
+        **options: Any,
+    ) -> tuple[list[Row], bool]:
         with store_errors():
             page = self._client.query(
                 TableName=self._table,
                 IndexName=index,
-                KeyConditionExpression="#p = :p AND o < :before",
+                KeyConditionExpression=f"#p = :p AND {condition}",
                 ExpressionAttributeNames={"#p": attribute},
-                ExpressionAttributeValues=to_item(
-                    {":p": listing_partition(tenant, container, shard, closed=closed), ":before": before}
-                ),
-                ScanIndexForward=False,
+                ExpressionAttributeValues=to_item({":p": partition, **values}),
                 Limit=limit,
+                **options,
             )
         return [read_row(from_item(item)) for item in page["Items"]], "LastEvaluatedKey" in page
 
@@ -149,6 +192,11 @@ def _unchanged(head: Head) -> tuple[str, Item]:
     if head.life is None:
         return "e = :e AND attribute_not_exists(lf)", {":e": head.edition}
     return "e = :e AND lf = :lf", {":e": head.edition, ":lf": head.life}
+
+
+def _index(container: str | None) -> tuple[str, str]:
+    """The partition key, and the index newest first; the one by type has `-type` behind its name."""
+    return ("a", "admin") if container is None else ("l", "listing")
 
 
 def _key(tenant: str, fact_id: str, sort: str) -> Item:

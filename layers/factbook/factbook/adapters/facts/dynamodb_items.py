@@ -4,14 +4,18 @@ from factbook.adapters.dynamodb.client import Item
 from factbook.adapters.dynamodb.key_parts import key, shard_of
 from factbook.domain import times
 from factbook.domain.facts.fact import Fact
+from factbook.domain.facts.type_order import type_place
 from factbook.domain.strict_json import dump_json, parse_json
 from factbook.ports.facts.store import Head, Mark, Row
 
 LISTING_SHARDS = 4
 ADMIN_SHARDS = 8
 HEAD = "h"
+REVIEW_SHARDS = HELD_SHARDS = 4
 _BESIDE = {"id", "type", "scope", "version", "revision_id"}
 """Fields that are not in `d`: they have attributes of their own, or follow from the key."""
+_BESIDE_HEAD = _BESIDE | {"created_at"}
+"""A head's `o` begins with it."""
 
 
 def fact_key(tenant: str, fact_id: str) -> str:
@@ -29,7 +33,7 @@ def life_prefix(life: int | None) -> str:
 
 
 def listing_partition(tenant: str, container: str | None, shard: int, *, closed: bool) -> str:
-    """The partition of a fact in the `listing` index, or in the `admin` index when `container` is None."""
+    """The partition of a fact in the listing indexes, or in the administrators' ones when `container` is None."""
     owner = key(tenant, str(shard)) if container is None else key(tenant, container, str(shard))
     return owner + ("|closed" if closed else "")
 
@@ -44,15 +48,21 @@ def revision_item(fact: Fact, life: int | None) -> Item:
         "s": dump_json(fact.scope.to_json()),
         "c": fact.content_text,
         "kf": fact.kept_from,
-        "d": dump_json(fact.model_dump(by_alias=True, exclude_none=True, exclude=_BESIDE)),
+        "d": _details(fact, _BESIDE),
     }
+
+
+def _details(fact: Fact, beside: set[str]) -> str:
+    return dump_json(fact.model_dump(by_alias=True, exclude_none=True, exclude=beside))
 
 
 def head_item(head: Head) -> Item:
     fact, tenant = head.fact, head.fact.scope.tenant_id
     closed = not fact.current
+    order = f"{fact.created_at}|{fact.id}"
     return revision_item(fact, head.life) | {
         "sk": HEAD,
+        "d": _details(fact, _BESIDE_HEAD),
         "e": head.edition,
         "lf": head.life,
         "k": ",".join(f"{mark.key}{mark.body}{mark.version}" for mark in head.marks) or None,
@@ -60,11 +70,31 @@ def head_item(head: Head) -> Item:
             tenant, fact.scope.container, shard_of(fact.id, LISTING_SHARDS), closed=closed
         ),
         "a": listing_partition(tenant, None, shard_of(fact.id, ADMIN_SHARDS), closed=closed),
-        "o": f"{fact.created_at}|{fact.id}",
+        "o": order,
+        "y": type_place(fact.type, order),
         "x": fact.expires_at,
-        "rv": 1 if fact.review else None,
+        "ag": fact.agent_id,
+        "ow": fact.owner,
+        "sj": None if head.subjects is None else dump_json(list(head.subjects)),
         "ttl": _removal(fact),
+        **_review(fact),
+        **_hold(fact),
     }
+
+
+def _review(fact: Fact) -> Item:
+    """What waits for a person is in the index `reviews`, since the revision that waits began."""
+    if fact.review is None:
+        return {}
+    waiting = {
+        "rw": key(fact.scope.tenant_id, "open", str(shard_of(fact.id, REVIEW_SHARDS))),
+        "rs": f"{fact.updated_at}|{fact.id}",
+    }
+    return {"rv": 1} | (waiting if fact.current else {})
+
+
+def _hold(fact: Fact) -> Item:
+    return {"hd": key(fact.scope.tenant_id, str(shard_of(fact.id, HELD_SHARDS)))} if fact.held else {}
 
 
 def _removal(fact: Fact) -> int | None:
@@ -80,8 +110,10 @@ def _removal(fact: Fact) -> int | None:
 
 def read_fact(item: Item) -> Fact:
     fact_id = item["pk"].rsplit("|", 1)[1]
+    created = {"createdAt": item["o"].partition("|")[0]} if "o" in item else {}
     return Fact.model_validate(
         {
+            **created,
             **parse_json(item["d"]),
             "id": fact_id,
             "type": item["t"],
@@ -98,7 +130,8 @@ def read_head(item: Item) -> Head:
     marks = tuple(
         Mark(text[:12], text[12:24], int(text[24:])) for text in item.get("k", "").split(",") if text
     )
-    return Head(read_fact(item), item["e"], marks, item.get("lf"))
+    subjects = tuple(parse_json(item["sj"])) if "sj" in item else None
+    return Head(read_fact(item), item["e"], marks, item.get("lf"), subjects)
 
 
 def read_row(item: Item) -> Row:
@@ -109,4 +142,6 @@ def read_row(item: Item) -> Row:
         scope=parse_json(item["s"]),
         expires_at=item.get("x"),
         pending_review="rv" in item,
+        agent_id=item.get("ag"),
+        owner=item.get("ow"),
     )

@@ -4,14 +4,18 @@ from collections.abc import Sequence
 from typing import Any
 
 from factbook.adapters.dynamodb.client import ConditionFailed, Item, from_item, store_errors, to_item
-from factbook.adapters.dynamodb.key_parts import key
+from factbook.adapters.dynamodb.key_parts import key, shard_of
 from factbook.adapters.dynamodb.reads import query_items
+from factbook.domain.scope import Scope
+from factbook.domain.strict_json import dump_json, parse_json
 from factbook.ports.contention import Contended
-from factbook.ports.log.entries import StoredEntry
+from factbook.ports.log.entries import RunRow, StoredEntry
 
 READ_BYTES = 4_000_000
 """Of entries' texts, for one answer: what that takes on the wire is decided by who answers."""
 
+RUN_SHARDS = 4
+ADMIN_SHARDS = 8
 _CONDITION: dict[str, Any] = {
     "ConditionExpression": "attribute_not_exists(pk)",
     "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
@@ -94,6 +98,31 @@ class DynamoLog:
             found.append((item["to"], _entry(tenant, item["to"].partition("|")[2], item)))
         return found, "LastEvaluatedKey" in page
 
+    def runs(
+        self, tenant: str, container: str | None, shard: int, before: str, limit: int
+    ) -> tuple[list[RunRow], bool]:
+        attribute, index = ("ra", "runs-admin") if container is None else ("rl", "runs")
+        with store_errors():
+            page = self._client.query(
+                TableName=self._table,
+                IndexName=index,
+                KeyConditionExpression="#p = :p AND ro < :before",
+                ExpressionAttributeNames={"#p": attribute},
+                ExpressionAttributeValues=to_item(
+                    {":p": _runs_partition(tenant, container, shard), ":before": before}
+                ),
+                ScanIndexForward=False,
+                Limit=limit,
+            )
+        rows = [
+            RunRow(item["ro"], Scope.model_validate(parse_json(item["sc"])))
+            for item in map(from_item, page["Items"])
+        ]
+        return rows, "LastEvaluatedKey" in page
+
+    def run_shards(self, container: str | None) -> int:
+        return ADMIN_SHARDS if container is None else RUN_SHARDS
+
 
 def _item(entry: StoredEntry) -> Item:
     item: Item = {
@@ -108,7 +137,19 @@ def _item(entry: StoredEntry) -> Item:
         entry.thread is not None
     ):  # a run's timestamps strictly increase, so the pair orders and names an entry
         item |= {"th": key(entry.tenant, entry.thread), "to": f"{entry.timestamp}|{entry.run_id}"}
+    if entry.opens is not None:
+        container = entry.opens.container
+        item |= {
+            "rl": _runs_partition(entry.tenant, container, shard_of(entry.run_id, RUN_SHARDS)),
+            "ra": _runs_partition(entry.tenant, None, shard_of(entry.run_id, ADMIN_SHARDS)),
+            "ro": f"{entry.timestamp}|{entry.run_id}",
+            "sc": dump_json(entry.opens.to_json()),
+        }
     return item
+
+
+def _runs_partition(tenant: str, container: str | None, shard: int) -> str:
+    return key(tenant, str(shard)) if container is None else key(tenant, container, str(shard))
 
 
 def _entry(tenant: str, run_id: str, item: Item) -> StoredEntry:

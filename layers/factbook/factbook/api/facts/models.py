@@ -5,7 +5,15 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, StringConstraints, model_validator
 from pydantic.alias_generators import to_snake
 
-from factbook.api.models import ExpectVersion, FlagParam, PageQuery, ScopeRequest, TypeName, VersionParam
+from factbook.api.models import (
+    ExpectVersion,
+    FlagParam,
+    PageQuery,
+    ScopeParam,
+    ScopeRequest,
+    TypeName,
+    VersionParam,
+)
 from factbook.domain.errors import ScopeInvalid
 from factbook.domain.facts.fact import MAX_CAUSES, Fact, FactChanges, GeneratedBy
 from factbook.domain.fields import CamelModel, FactKey, Id, Instant, LogIdText, PathId
@@ -151,14 +159,21 @@ class ContentQuery(CamelModel):
 
 
 class ListQuery(PageQuery):
-    """`scope` is JSON, partial: every key given must match."""
+    """`scope` is JSON, partial: every key given must match. `typePrefix`: types that begin so."""
 
     type: TypeName | None = None
-    scope: Annotated[str, Field(min_length=1)] | None = None
+    type_prefix: TypeName | None = None
+    scope: ScopeParam | None = None
     scope_kind: Annotated[str, Field(min_length=1)] | None = None
     scope_id: Id | None = None
     inherit: FlagParam | None = None
     as_of: Instant | None = None
+
+    @model_validator(mode="after")
+    def _one_way_to_name_types(self) -> "ListQuery":
+        if self.type is not None and self.type_prefix is not None:
+            raise ValueError("send type or typePrefix, not both")
+        return self
 
     def container(self) -> dict[str, str]:
         """The scope key that `scopeKind` and `scopeId` ask for. Raises ScopeInvalid."""
@@ -175,6 +190,22 @@ class ListQuery(PageQuery):
         if self.scope_id is None:
             raise ScopeInvalid(f"scopeKind {self.scope_kind} needs a scopeId.")
         return {f"{self.scope_kind}Id": self.scope_id}
+
+
+class TypesQuery(PageQuery):
+    """`scope` is JSON, partial: every key given must match."""
+
+    scope: ScopeParam | None = None
+
+
+class FactType(CamelModel):
+    type: str
+
+
+class TypePage(CamelModel):
+    data: list[FactType]
+    has_more: bool
+    next_cursor: str | None = None
 
 
 class FactPage(CamelModel):

@@ -12,20 +12,24 @@ from factbook.api.facts.models import (
     ListQuery,
     RequestUpload,
     SupersedeFact,
+    TypePage,
+    TypesQuery,
     UploadAnswer,
     VerifyFact,
     WriteFact,
 )
 from factbook.api.models import CursorQuery, ScopeRequest
 from factbook.api.pages import page_json
-from factbook.api.requests import validate
+from factbook.api.scopes import read_scope, wanted_scope
 from factbook.domain import errors as e
 from factbook.domain import times
 from factbook.domain.access.rules import require_write
 from factbook.domain.facts.fact import Fact
 from factbook.domain.facts.ids import fact_id_for
-from factbook.domain.strict_json import Json, parse_json
-from factbook.usecases.facts import changes, keyed, listing, payloads, reading
+from factbook.domain.facts.type_order import LOWEST
+from factbook.domain.strict_json import Json
+from factbook.usecases.facts import changes, keyed, listing, payloads, reading, types
+from factbook.usecases.merging import NEWEST
 
 CHANGES = (
     e.FactNotFound,
@@ -102,6 +106,13 @@ def add_reads(app: App) -> None:
         answer=Fact,
         refusals=(e.FactNotFound, e.PermissionDenied, e.ScopeInvalid),
     )(get_keyed_fact)
+    app.route(
+        "GET /v1/memory/types",
+        "The types of facts there are, by name",
+        query=TypesQuery,
+        answer=TypePage,
+        refusals=(e.PermissionDenied,),
+    )(list_types)
     app.route(
         "GET /v1/memory/facts/{id}",
         "Read a fact",
@@ -190,19 +201,22 @@ def _fact_to_fill(call: Call, body: RequestUpload) -> tuple[str, bool]:
 
 def list_facts(call: Call) -> Answer:
     asked = call.query(ListQuery)
-    scope = {} if asked.scope is None else _scope_filter(call, asked.scope)
+    scope = wanted_scope(call.principal, asked.scope)
     container = asked.container()
     query = listing.Query(
-        type=asked.type,
+        types=() if asked.type is None else (asked.type,),
+        type_prefix=asked.type_prefix,
         scope=scope | container,
         nothing_narrower_than=asked.scope_kind if asked.inherit is False else None,
         as_of=asked.as_of,
     )
     if any(scope.get(key, value) != value for key, value in container.items()):
         return Answer(200, page_json([], None))  # no scope names two projects
-    identity: Json = {"facts": [query.type, query.scope, query.nothing_narrower_than, query.as_of]}
+    identity: Json = {
+        "facts": [asked.type, asked.type_prefix, query.scope, query.nothing_narrower_than, query.as_of]
+    }
     position = call.position(identity, asked.cursor)
-    before = str(position["at"]) if position else listing.NEWEST
+    before = str(position["at"]) if position else NEWEST
     page = listing.list_facts(call.services.memory, call.principal, query, asked.limit, before)
     following = None if page.position is None else {"at": page.position}
     return Answer(200, page_json([fact.to_json() for fact in page.facts], call.cursor(identity, following)))
@@ -210,9 +224,20 @@ def list_facts(call: Call) -> Answer:
 
 def get_keyed_fact(call: Call) -> Answer:
     asked = call.query(KeyQuery)
-    scope = (ScopeRequest() if asked.scope is None else _scope(asked.scope)).resolve(call.principal)
+    scope = read_scope(asked.scope).resolve(call.principal)
     key = keyed.Key(scope, asked.type, asked.key)
     return Answer(200, keyed.get_keyed_fact(call.services.memory, call.principal, key).to_json())
+
+
+def list_types(call: Call) -> Answer:
+    asked = call.query(TypesQuery)
+    wanted = wanted_scope(call.principal, asked.scope)
+    identity: Json = {"types": wanted}
+    position = call.position(identity, asked.cursor)
+    start = str(position["at"]) if position else LOWEST
+    page = types.list_types(call.services.memory, call.principal, wanted, asked.limit, start)
+    following = None if page.position is None else {"at": page.position}
+    return Answer(200, page_json([{"type": name} for name in page.types], call.cursor(identity, following)))
 
 
 def get_fact(call: Call) -> Answer:
@@ -237,14 +262,3 @@ def get_content(call: Call) -> Answer:
     version = call.query(ContentQuery).version
     url = reading.get_content_url(call.services.memory, call.principal, call.path["id"], version)
     return Answer(307, headers={"Location": url})
-
-
-def _scope_filter(call: Call, text: str) -> dict[str, str]:
-    return _scope(text).wanted(call.principal)
-
-
-def _scope(text: str) -> ScopeRequest:
-    value = parse_json(text)
-    if not isinstance(value, dict):
-        raise e.BadInput('scope must be a JSON object such as {"projectId":"p1"}.')
-    return validate(ScopeRequest, value, "/scope")

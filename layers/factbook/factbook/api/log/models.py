@@ -4,10 +4,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
-from factbook.api.models import PageQuery, ScopeRequest, _number
+from factbook.api.models import PageQuery, ScopeParam, ScopeRequest, _number
 from factbook.domain.access.principals import Principal
 from factbook.domain.fields import CamelModel, Id, LogIdText, PathId
 from factbook.domain.log.entries import MAX_ENTRIES, Kind, LogEntry
+from factbook.domain.scope import Scope
 from factbook.usecases.log.appending import Request
 
 SequenceParam = Annotated[int, Field(ge=0, le=10**16 - 1), BeforeValidator(_number)]
@@ -77,6 +78,26 @@ class RunPage(CamelModel):
     has_more: bool
     next_cursor: str | None = None
     leaves: list[LeafAnswer] | None = None
+
+
+class RunsQuery(PageQuery):
+    """`scope` is JSON, partial: every key given must match."""
+
+    scope: ScopeParam | None = None
+
+
+class ListedRun(CamelModel):
+    """A run by its first entry."""
+
+    run_id: str
+    scope: Scope
+    started_at: str
+
+
+class ListedRuns(CamelModel):
+    data: list[ListedRun]
+    has_more: bool
+    next_cursor: str | None = None
 
 
 class ThreadQuery(PageQuery):

@@ -10,17 +10,20 @@ from factbook.api.log.models import (
     EntryPage,
     LeafPage,
     LeavesQuery,
+    ListedRuns,
     MakeCheckpoint,
     ProofAnswer,
     ProofQuery,
     ReadRunQuery,
     RunPage,
+    RunsQuery,
     ThreadQuery,
     VerificationAnswer,
 )
 from factbook.api.models import CursorQuery
 from factbook.api.pages import page_json
 from factbook.api.requests import read_path_id
+from factbook.api.scopes import wanted_scope
 from factbook.domain import errors as e
 from factbook.domain.access.rules import require_admin
 from factbook.domain.log.entries import LogEntry
@@ -29,6 +32,7 @@ from factbook.usecases.log import appending as log
 from factbook.usecases.log import proofs as log_proofs
 from factbook.usecases.log import reading as log_reading
 from factbook.usecases.log.checkpoint_requests import request_checkpoint
+from factbook.usecases.merging import NEWEST
 
 APPENDS = (
     e.NotFound,
@@ -67,6 +71,13 @@ def add_writes(app: App) -> None:
 
 def add_reads(app: App) -> None:
     """Register what the `read` function serves of the log."""
+    app.route(
+        "GET /v1/memory/runs",
+        "List runs, newest first",
+        query=RunsQuery,
+        answer=ListedRuns,
+        refusals=(e.PermissionDenied,),
+    )(list_runs)
     app.route(
         "GET /v1/memory/runs/{runId}/log",
         "Read a run",
@@ -139,6 +150,20 @@ def make_checkpoint(call: Call) -> Answer:
     body = call.body(MakeCheckpoint)
     made = request_checkpoint(call.services.logs.checkpoint_requests, call.principal, body.run_ids)
     return Answer(201, log_proofs.note_json(made))
+
+
+def list_runs(call: Call) -> Answer:
+    asked = call.query(RunsQuery)
+    wanted = wanted_scope(call.principal, asked.scope)
+    identity: Json = {"runs": wanted}
+    position = call.position(identity, asked.cursor)
+    before = str(position["at"]) if position else NEWEST
+    page = log_reading.list_runs(call.services.logs.store, call.principal, wanted, asked.limit, before)
+    data: list[Json] = [
+        {"runId": row.run_id, "scope": row.scope.to_json(), "startedAt": row.started_at} for row in page.runs
+    ]
+    following = None if page.position is None else {"at": page.position}
+    return Answer(200, page_json(data, call.cursor(identity, following)))
 
 
 def read_run(call: Call) -> Answer:

@@ -19,6 +19,7 @@ from factbook.ports.facts.walks import FactRecord
 from factbook.ports.jobs import Job
 from factbook.ports.log.walks import EntryRecord
 from factbook.ports.retrieval.embeddings import EmbeddingsUnavailable
+from factbook.usecases.facts.upgrading import upgrade_facts
 from factbook.usecases.retrieval import index_jobs, indexing, messages
 from factbook.usecases.retrieval.index_jobs import IndexJobPorts
 from factbook.usecases.retrieval.index_state import index_progress
@@ -67,14 +68,20 @@ class IndexEvents:
 
 
 def work(services: IndexServices, command: str, deadline: Deadline) -> dict[str, Any]:
-    """Spend some time on index jobs and on what waits; how far they are. `progress` only looks."""
+    """Spend some time on facts of the former format, on index jobs and on what waits; how far the index is.
+
+    `progress` only looks.
+    """
     problem = None
     if command != "progress":
+        upgrading = _attempt(
+            lambda: upgrade_facts(services.facts.upgrading, Deadline(deadline.left * JOB_SHARE))
+        )
         run = COMMANDS.get(command, index_jobs.run_jobs)
         share = Deadline(deadline.left * JOB_SHARE)
         problem = _attempt(lambda: run(services.searching.jobs, share))
         late = _attempt(lambda: index_jobs.catch_up(services.searching.jobs, deadline))
-        problem = problem or late
+        problem = upgrading or problem or late
     found = index_progress(services.jobs, services.searching.backlog, None)
     job = None if found.job is None else index_job_json(found.job)
     answer: dict[str, Any] = {"waiting": found.waiting, "job": job, "problem": problem}

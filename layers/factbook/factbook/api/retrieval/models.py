@@ -39,6 +39,7 @@ class Retrieve(CamelModel):
     source: Literal["facts", "conversations"] = "facts"
     type: TypeName | None = None
     types: Choices | None = None
+    type_prefix: TypeName | None = None
     scope: ScopeRequest = ScopeRequest()
     trust: Annotated[list[Trust], Field(min_length=1)] | None = None
     subjects: Annotated[list[Subject], Field(min_length=1, max_length=MAX_CHOICES)] | None = None
@@ -50,8 +51,8 @@ class Retrieve(CamelModel):
 
     @model_validator(mode="after")
     def _one_way_to_name_types(self) -> "Retrieve":
-        if self.type is not None and self.types is not None:
-            raise ValueError("send type or types, not both")
+        if sum(given is not None for given in (self.type, self.types, self.type_prefix)) > 1:
+            raise ValueError("send one of type, types and typePrefix")
         return self
 
     def question(self, principal: Principal) -> Question:
@@ -65,6 +66,7 @@ class Retrieve(CamelModel):
             text=self.query or "",
             limit=self.limit,
             types=(self.type,) if self.type is not None else tuple(self.types or ()),
+            type_prefix=self.type_prefix,
             scope=self.scope.wanted(principal),
             trust=tuple(self.trust or ()),
             subjects=tuple(f"{subject.kind}:{subject.id}" for subject in subjects),
@@ -105,9 +107,16 @@ class IntentRequest(CamelModel):
     """One thing to remember: which types, whose, and how to look for them."""
 
     types: Choices | None = None
+    type_prefix: TypeName | None = None
     scope: IntentScope = "tenant"
     mode: Mode = "both"
     limit: RetrieveLimit = RETRIEVE_LIMIT
+
+    @model_validator(mode="after")
+    def _one_way_to_name_types(self) -> "IntentRequest":
+        if self.types and self.type_prefix is not None:
+            raise ValueError("send types or typePrefix, not both")
+        return self
 
 
 class ContextRequest(CamelModel):
@@ -128,7 +137,8 @@ class ContextRequest(CamelModel):
         return Turn(
             query=self.query or "",
             intents=tuple(
-                Intent(tuple(each.types or ()), each.scope, each.mode, each.limit) for each in self.intents
+                Intent(tuple(each.types or ()), each.scope, each.mode, each.limit, each.type_prefix)
+                for each in self.intents
             ),
             scope=self.scope.wanted(principal),
             instruction_types=frozenset(self.instruction_types or ()),

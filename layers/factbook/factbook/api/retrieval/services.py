@@ -8,6 +8,7 @@ from factbook.ports.jobs import JobStore
 from factbook.ports.retrieval.index import SearchIndex
 from factbook.ports.retrieval.upkeep import Backlog, DeadLetters
 from factbook.settings import Settings
+from factbook.usecases.facts.upgrading import UpgradePorts
 from factbook.usecases.retrieval.index_jobs import IndexJobPorts
 from factbook.usecases.retrieval.recall import RecallPorts
 from factbook.usecases.retrieval.searching import SearchPorts
@@ -40,11 +41,14 @@ class IndexingServices(Protocol):
     def dead_letters(self) -> DeadLetters: ...
 
 
-class RemovalServices(Protocol):
+class FactUpkeepServices(Protocol):
     @property
     def remains(self) -> Remains: ...
 
     def claim(self, ref: str) -> None: ...
+
+    @property
+    def upgrading(self) -> UpgradePorts: ...
 
 
 class IndexServices(Protocol):
@@ -54,7 +58,7 @@ class IndexServices(Protocol):
     clock: Clock
 
     @property
-    def facts(self) -> RemovalServices: ...
+    def facts(self) -> FactUpkeepServices: ...
 
     @property
     def jobs(self) -> JobStore: ...

@@ -39,7 +39,7 @@ def can_see(principal: Principal, head: Fact, look: Look) -> bool:
     """
     return (
         can_read(principal, head.scope)
-        and _is_of_this_agent(principal, head)
+        and _is_of_this_agent(principal, head.agent_id)
         and (head.current or look.past)
         and not head.expired(look.now)
         and head.invalidation_reason != "erased"
@@ -61,13 +61,19 @@ def shown_filter(principal: Principal, look: Look) -> Filter:
     return AllOf((readable_filter(principal), agent, kept, Missing("review")))
 
 
-def may_pass(expires_at: str | None, look: Look, *, in_review: bool) -> bool:
+def may_pass(
+    principal: Principal, agent_id: str | None, expires_at: str | None, look: Look, *, in_review: bool
+) -> bool:
     """Whether `can_see` may still allow a fact that is `found`, by what a row of a list says of it."""
-    return not in_review and (expires_at is None or expires_at > look.now)
+    return (
+        not in_review
+        and (expires_at is None or expires_at > look.now)
+        and _is_of_this_agent(principal, agent_id)
+    )
 
 
-def _is_of_this_agent(principal: Principal, head: Fact) -> bool:
-    return principal.actor.kind != "agent" or head.agent_id in (None, principal.agent_id)
+def _is_of_this_agent(principal: Principal, agent_id: str | None) -> bool:
+    return principal.actor.kind != "agent" or agent_id in (None, principal.agent_id)
 
 
 def _knows_what_waits(principal: Principal, head: Fact, look: Look) -> bool:

@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from factbook.domain.filters import AllOf, AnyOf, Equals, Fields, Filter, Not, OneOf, Range
+from factbook.domain.filters import AllOf, AnyOf, Equals, Fields, Filter, Not, OneOf, Prefix, Range
 
 KEYWORD_FIELDS = (
     "container",
@@ -135,6 +135,8 @@ def _values(rule: Filter) -> tuple[str | int, ...]:
             return (value,)
         case OneOf(values=values):
             return values
+        case Prefix(text=text):
+            return (text,)
         case _:
             return ()
 

@@ -4,8 +4,9 @@ Every store operation may raise Throttled or StorageUnavailable; a conditional w
 record that won, so its caller decides without another read.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Protocol
 
 from factbook.domain import times
@@ -28,19 +29,21 @@ class Head:
     """A fact's current (or last) revision with what the store keeps beside it.
 
     `edition` grows by one at every write of the head, in-place ones included; it orders the index. `life` tells a fact
-    from one that had its id before: the time of its first write, in epoch milliseconds. A head of the former format has
-    none: its life stays untold.
+    from one that had its id before: the time of its first write, in epoch milliseconds. `subjects` are those of all its
+    revisions, as `kind:id`. A head of the former format has neither: its life stays untold, its subjects are collected
+    (`usecases.facts.upgrading`).
     """
 
     fact: Fact
     edition: int = 1
     marks: tuple[Mark, ...] = ()
     life: int | None = None
+    subjects: tuple[str, ...] | None = None
 
     @classmethod
     def first(cls, fact: Fact, mark: Mark) -> "Head":
         """The head of a new fact."""
-        return cls(fact, 1, (mark,), times.epoch_ms(fact.created_at))
+        return cls(fact, 1, (mark,), times.epoch_ms(fact.created_at), subjects_of(fact))
 
     def reborn_as(self, fact: Fact, mark: Mark) -> "Head":
         """The head of a new life of the same id. The edition goes on, so that no write and no index mixes the two up."""
@@ -49,15 +52,31 @@ class Head:
     def followed_by(self, fact: Fact, mark: Mark) -> "Head":
         # The first mark is the creation's, which can be replayed for as long as the fact is.
         first, later = self.marks[:1], (*self.marks[1:], mark)
-        return replace(self, fact=fact, edition=self.edition + 1, marks=(*first, *later[-MARKS_KEPT:]))
+        subjects = None if self.subjects is None else united(self.subjects, subjects_of(fact))
+        return replace(
+            self,
+            fact=fact,
+            edition=self.edition + 1,
+            marks=(*first, *later[-MARKS_KEPT:]),
+            subjects=subjects,
+        )
 
     def mark_of(self, key: str) -> Mark | None:
         return next((mark for mark in self.marks if mark.key == key), None)
 
 
+def subjects_of(fact: Fact) -> tuple[str, ...]:
+    return united(f"{subject.kind}:{subject.id}" for subject in fact.subjects or ())
+
+
+def united(*subjects: Iterable[str]) -> tuple[str, ...]:
+    """Each once, in order."""
+    return tuple(sorted(set(chain(*subjects))))
+
+
 @dataclass(frozen=True)
 class Row:
-    """One row of a listing index: enough to filter by before the fact is fetched."""
+    """One row of a listing index: enough to filter by before the fact is fetched, and whose memory it is."""
 
     order: str
     fact_id: str
@@ -65,6 +84,8 @@ class Row:
     scope: dict[str, str]
     expires_at: str | None
     pending_review: bool
+    agent_id: str | None = None
+    owner: str | None = None
 
 
 class FactStore(Protocol):
@@ -102,11 +123,36 @@ class FactStore(Protocol):
         ...
 
     def rows(
-        self, tenant: str, container: str | None, shard: int, before: str, limit: int, *, closed: bool = False
+        self,
+        tenant: str,
+        container: str | None,
+        shard: int,
+        before: str,
+        limit: int,
+        *,
+        closed: bool = False,
+        of_type: str | None = None,
     ) -> tuple[list[Row], bool]:
-        """Rows of one listing partition with order < `before`, newest first; whether more remain.
+        """Rows of one listing partition (`of_type`: of this type alone) with order < `before`, newest first; whether more
+        remain.
 
         `container` None reads the administrators' index. Eventually consistent.
+        """
+        ...
+
+    def rows_by_type(
+        self,
+        tenant: str,
+        container: str | None,
+        shard: int,
+        first: str,
+        last: str,
+        limit: int,
+        *,
+        closed: bool = False,
+    ) -> tuple[list[Row], bool]:
+        """Rows of one listing partition from place `first` to place `last` of `domain.facts.type_order`, lowest first;
+        whether more remain. Eventually consistent.
         """
         ...
 

@@ -4,10 +4,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from factbook.domain.scope import Scope
+
 
 @dataclass(frozen=True)
 class StoredEntry:
-    """An entry as the table has it: `text` is the canonical text, the only authority; `thread` and `timestamp` index it."""
+    """An entry as the table has it: `text` is the canonical text, the only authority.
+
+    `thread` and `timestamp` index a message, `opens` (its scope) and `timestamp` the first entry of a run.
+    """
 
     tenant: str
     run_id: str
@@ -18,10 +23,27 @@ class StoredEntry:
     cause: str | None = None
     thread: str | None = None
     timestamp: str | None = None
+    opens: Scope | None = None
+
+
+@dataclass(frozen=True)
+class RunRow:
+    """One row of an index of runs: a run by when it began; `order` is its start and its id."""
+
+    order: str
+    scope: Scope
+
+    @property
+    def started_at(self) -> str:
+        return self.order.partition("|")[0]
+
+    @property
+    def run_id(self) -> str:
+        return self.order.partition("|")[2]
 
 
 class LogStore(Protocol):
-    """Entries are put once and never changed. Reads are strongly consistent but for `thread`."""
+    """Entries are put once and never changed. Reads are strongly consistent but for `thread` and `runs`."""
 
     def put(self, entries: Sequence[StoredEntry]) -> StoredEntry | None:
         """All of one run's consecutive entries or none; the entry that has the place of one of them. Raises Contended."""
@@ -44,3 +66,13 @@ class LogStore(Protocol):
     ) -> tuple[list[tuple[str, StoredEntry]], bool]:
         """Messages of a thread with their positions, beyond `position` ("" to start); whether more may follow."""
         ...
+
+    def runs(
+        self, tenant: str, container: str | None, shard: int, before: str, limit: int
+    ) -> tuple[list[RunRow], bool]:
+        """Runs of one listing container (of all: None) and shard with order < `before`, newest first; whether more may
+        follow. Runs that were begun before there was such an index are not in it.
+        """
+        ...
+
+    def run_shards(self, container: str | None) -> int: ...

@@ -1,36 +1,47 @@
 """List facts newest first by first write, merged from the listing partitions a principal reads.
 
 Every partition is ordered by the same key, so one position resumes them all. A page reads at most `ROWS` index rows,
-whatever the tenant holds; when those run out first, the page is short and says so with `more`.
+whatever the tenant holds; when those run out first, the page is short and says so with `more`. A list by type reads
+the rows of that type only.
 """
 
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from functools import cache
+from functools import partial
 
 from factbook.domain import wire
-from factbook.domain.access.listing import listing_plan
 from factbook.domain.access.principals import Principal
 from factbook.domain.facts import gate
 from factbook.domain.facts.fact import Fact
 from factbook.ports.facts.store import Head, Row
+from factbook.usecases.facts.partitions import Partition, partitions
 from factbook.usecases.facts.ports import FactPorts
 from factbook.usecases.facts.reading import revision_at
+from factbook.usecases.facts.types import types_with_prefix
+from factbook.usecases.merging import NEWEST, Source, newest
 
 ROWS = 1000
-NEWEST = "~"
-_THREADS = 16
+PREFIX_ROWS = 200
+"""Rows that may be read to tell which types a prefix has; a hundred containers as of an instant need all the others."""
+MOST_SOURCES = 200
+"""Partitions times types that are merged. What asks for more is filtered from a list of all types."""
 
 
 @dataclass(frozen=True)
 class Query:
-    """What a list keeps: a type, a partial scope, a container kind without narrower ones, an instant of record time."""
+    """What a list keeps: types (one of them, or a prefix; none: all), a partial scope, a container kind without narrower
+    ones, an instant of record time.
+    """
 
-    type: str | None = None
+    types: tuple[str, ...] = ()
     scope: dict[str, str] = field(default_factory=dict)
     nothing_narrower_than: str | None = None
     as_of: str | None = None
+    type_prefix: str | None = None
+
+    def wants(self, fact_type: str) -> bool:
+        if self.type_prefix is not None:
+            return fact_type.startswith(self.type_prefix)
+        return not self.types or fact_type in self.types
 
 
 @dataclass(frozen=True)
@@ -38,17 +49,6 @@ class Page:
     facts: list[Fact]
     position: str | None
     """Where the next page goes on, None at the end."""
-
-
-@dataclass
-class _Source:
-    """One partition being merged; rows not yet taken, and how far down it has been read."""
-
-    container: str | None
-    shard: int
-    closed: bool
-    frontier: str
-    more: bool = True
 
 
 _NARROWER = {
@@ -65,7 +65,8 @@ def list_facts(
     look = ports.look(past=query.as_of is not None)
     if query.as_of is not None:
         before = min(before, query.as_of + NEWEST)
-    rows, position = _candidates(ports, principal, query, limit, before, look)
+    sources, rows_read = _sources(ports, principal, query, before)
+    rows, position = newest(sources, lambda row: _keeps(principal, query, row, look), limit, ROWS - rows_read)
     heads = ports.facts.heads(principal.tenant, [row.fact_id for row in rows])
     facts: list[Fact] = []
     room = wire.ANSWER_BYTES
@@ -88,10 +89,10 @@ def _shown(
     return head.fact if query.as_of is None else revision_at(ports, head, query.as_of)
 
 
-def _keeps(query: Query, row: Row, look: gate.Look) -> bool:
-    if query.type is not None and row.type != query.type:
+def _keeps(principal: Principal, query: Query, row: Row, look: gate.Look) -> bool:
+    if not query.wants(row.type):
         return False
-    if not gate.may_pass(row.expires_at, look, in_review=row.pending_review):
+    if not gate.may_pass(principal, row.agent_id, row.expires_at, look, in_review=row.pending_review):
         return False
     if any(row.scope.get(key) != value for key, value in query.scope.items()):
         return False
@@ -99,58 +100,37 @@ def _keeps(query: Query, row: Row, look: gate.Look) -> bool:
     return not any(key in row.scope for key in narrower)
 
 
-def _candidates(
-    ports: FactPorts, principal: Principal, query: Query, limit: int, before: str, look: gate.Look
-) -> tuple[list[Row], str | None]:
-    """The next rows worth fetching, newest first, and the position after them (None when nothing is left)."""
-    sources = _sources(ports, principal, query, before)
-    found: dict[str, Row] = {}
-    budget = ROWS
-    batch, each = sources, min(limit, 2 * limit // max(1, len(sources))) + 1
-    while batch and budget >= len(batch):
-        each = min(each, budget // len(batch))
-        budget -= each * len(batch)
-        for rows in _pool().map(_reader(ports, principal.tenant, each), batch):
-            # By order: a fact closed between two reads is in an open and in a closed partition.
-            found |= {row.order: row for row in rows if _keeps(query, row, look)}
-        batch, each = _behind(sources, found, limit), 2 * each
-    safe = max((source.frontier for source in sources if source.more), default="")
-    whole = [found[order] for order in sorted(found, reverse=True) if order >= safe]
-    if len(whole) > limit:
-        return whole[:limit], whole[limit - 1].order
-    return whole, safe or None
+def _sources(
+    ports: FactPorts, principal: Principal, query: Query, before: str
+) -> tuple[list[Source[Row]], int]:
+    """The rows to merge, and how many were read to tell.
 
-
-@cache
-def _pool() -> ThreadPoolExecutor:
-    """Kept for the life of the process: starting threads would cost a page more than its queries do."""
-    return ThreadPoolExecutor(max_workers=_THREADS)
-
-
-def _behind(sources: list[_Source], found: dict[str, Row], limit: int) -> list[_Source]:
-    """The partitions to read next: of those that may hold a row of this page, the ones the merge waits for longest."""
-    needed = sorted(found, reverse=True)[limit] if len(found) > limit else ""
-    behind = [source for source in sources if source.more and source.frontier > needed]
-    return sorted(behind, key=lambda source: source.frontier, reverse=True)[:_THREADS]
-
-
-def _reader(ports: FactPorts, tenant: str, limit: int) -> Callable[[_Source], list[Row]]:
-    def read(source: _Source) -> list[Row]:
-        rows, source.more = ports.facts.rows(
-            tenant, source.container, source.shard, source.frontier, limit, closed=source.closed
-        )
-        if rows:
-            source.frontier = rows[-1].order
-        return rows
-
-    return read
-
-
-def _sources(ports: FactPorts, principal: Principal, query: Query, before: str) -> list[_Source]:
-    containers = listing_plan(principal, query.scope).containers
+    While facts of the former format are not in the indexes by type, and where these would be too many sources, it is the
+    rows of all types: the same list, which costs more.
+    """
+    where = partitions(ports, principal, query.scope, past=query.as_of is not None)
+    typed: list[tuple[Partition, str]] | None = None
+    rows_read = 0
+    if query.type_prefix is not None and ports.by_type():
+        # When the types turn out to be too many, what was read to tell is spent all the same.
+        rows_read = PREFIX_ROWS
+        found = types_with_prefix(ports, principal.tenant, where, query.type_prefix, PREFIX_ROWS)
+        if found is not None:
+            typed, rows_read = found
+    elif query.types and ports.by_type():
+        typed = [(each, fact_type) for each in where for fact_type in query.types]
+    one_each = len(query.types) == 1
+    chosen: list[tuple[Partition, str | None]] = [(each, None) for each in where]
+    if typed is not None and (one_each or len(typed) <= MOST_SOURCES):
+        chosen = [*typed]
     return [
-        _Source(container, shard, closed, before)
-        for container in ((None,) if containers is None else containers)
-        for closed in ((False, True) if query.as_of is not None else (False,))
-        for shard in range(ports.facts.shards(container))
-    ]
+        Source(partial(_read, ports, principal.tenant, each, fact_type), before) for each, fact_type in chosen
+    ], rows_read
+
+
+def _read(
+    ports: FactPorts, tenant: str, where: Partition, fact_type: str | None, before: str, limit: int
+) -> tuple[list[Row], bool]:
+    return ports.facts.rows(
+        tenant, where.container, where.shard, before, limit, closed=where.closed, of_type=fact_type
+    )

@@ -21,6 +21,8 @@ class FactPorts:
     """The deployment's key, for references that a caller carries back."""
     policy: Callable[[str], Policy]
     """A tenant's policy: how long to keep what a write says nothing about."""
+    by_type: Callable[[], bool]
+    """Whether every fact is in the indexes by type: not before those of the former format have been put there."""
 
     def look(self, way: Way = "found", *, past: bool = False) -> Look:
         """A look at facts now: whatever else the gate has to know of this instant is added here."""

@@ -252,7 +252,8 @@ class _Append:
 
     def _stored(self, draft: Draft, scope: Scope, place: Place) -> StoredEntry:
         text = log_canonical(hashed_fields(draft, scope, place, self._payload(draft, scope, place.log_id)))
-        indexed = draft.kind in MESSAGE_KINDS
+        thread = scope.thread_id if draft.kind in MESSAGE_KINDS else None
+        opens = scope if place.log_id.sequence == 0 else None
         return StoredEntry(
             self.tenant,
             self.run_id,
@@ -261,8 +262,9 @@ class _Append:
             text_hash(text),
             FORMAT,
             draft.cause,
-            scope.thread_id if indexed else None,
-            place.timestamp if indexed else None,
+            thread,
+            place.timestamp if thread or opens else None,
+            opens,
         )
 
     def _payload(self, draft: Draft, scope: Scope, log_id: LogId) -> Any:

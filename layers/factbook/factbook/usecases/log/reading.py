@@ -1,19 +1,22 @@
 """Read the log: a run, one entry by its id, a conversation's messages across runs. What may not be read is not found."""
 
 from dataclasses import dataclass
+from functools import partial
 
 from factbook.domain import wire
+from factbook.domain.access.listing import listing_plan
 from factbook.domain.access.principals import Principal
 from factbook.domain.errors import NotFound
 from factbook.domain.log import gate
 from factbook.domain.log.chain import read_log_id
 from factbook.domain.log.entries import LogEntry
-from factbook.domain.log.runs import Leaf
+from factbook.domain.log.runs import Leaf, is_own_run
 from factbook.domain.strict_json import Json
 from factbook.ports.log.checkpoints import TreeStore
-from factbook.ports.log.entries import LogStore, StoredEntry
+from factbook.ports.log.entries import LogStore, RunRow, StoredEntry
 from factbook.usecases.log.entries import open_entry, scope_of
 from factbook.usecases.log.sealing import Vault
+from factbook.usecases.merging import NEWEST, Source, newest
 
 LEAVES_AT_ONCE = 200
 """Of a part of a run, each with its proof: half a megabyte."""
@@ -21,6 +24,8 @@ LEAVES_AT_ONCE = 200
 LEAF_BYTES = 3_000
 """What a leaf with its proof takes of an answer at most: 2 × 40 hashes, an id of 256 characters."""
 
+ROWS = 1000
+"""Rows of the indexes that one page of runs may read."""
 MAX_ROUNDS = 4
 """Pages of a thread read for one answer when most of it is not the caller's to read."""
 
@@ -31,6 +36,33 @@ class Page:
 
     data: list[Json]
     following: Json | None
+
+
+@dataclass(frozen=True)
+class RunPage:
+    runs: list[RunRow]
+    position: str | None
+    """Where the next page goes on, None at the end."""
+
+
+def list_runs(
+    store: LogStore, principal: Principal, wanted: dict[str, str], limit: int, before: str = NEWEST
+) -> RunPage:
+    """At most `limit` runs that the principal may read and whose scope has every key of `wanted`, newest first."""
+    tenant = principal.tenant
+    containers = listing_plan(principal, wanted).containers
+    sources = [
+        Source(partial(store.runs, tenant, container, shard), before)
+        for container in ((None,) if containers is None else containers)
+        for shard in range(store.run_shards(container))
+    ]
+    return RunPage(*newest(sources, lambda row: _is_listed(principal, row, wanted), limit, ROWS))
+
+
+def _is_listed(principal: Principal, row: RunRow, wanted: dict[str, str]) -> bool:
+    if is_own_run(row.run_id) and not principal.admin:
+        return False
+    return row.scope.matches(wanted) and gate.can_see(principal, row.scope, row.run_id)
 
 
 def read_run(

@@ -29,6 +29,7 @@ class Intent:
     scope: IntentScope = "tenant"
     mode: Mode = "both"
     limit: int = 10
+    type_prefix: str | None = None
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ def build_context(ports: FactPorts, engine: SearchPorts, principal: Principal, t
         if scope is None:
             warnings[warning] = None
             continue
-        question = Question(intent.mode, turn.query, intent.limit, intent.types, scope)
+        question = Question(intent.mode, turn.query, intent.limit, intent.types, intent.type_prefix, scope)
         found = retrieve_facts(ports, engine, principal, question, patience)
         rankings.append([_item(fact) for fact, _ in found.facts])
         degraded = degraded or found.degraded

@@ -89,7 +89,7 @@ def _require_plain(question: Question) -> None:
         )
     if question.trust or question.subjects or question.valid_at or question.after:
         raise BadInput("Messages have no trust, subjects, validity or versions. Leave these filters out.")
-    if not SPOKEN.issuperset(question.types):
+    if question.type_prefix is not None or not SPOKEN.issuperset(question.types):
         raise BadInput("The types of messages are user-message and agent-message.")
 
 

@@ -11,10 +11,11 @@ from factbook.domain.access.principals import Principal
 from factbook.domain.errors import BadInput, SemanticUnavailable
 from factbook.domain.facts import gate
 from factbook.domain.facts.fact import Fact
-from factbook.domain.filters import AllOf, AnyOf, Equals, Filter, Missing, OneOf, Range, evaluate
+from factbook.domain.filters import AllOf, AnyOf, Equals, Filter, Missing, OneOf, Prefix, Range, evaluate
 from factbook.domain.retrieval.searchable import FACTS, SCOPE_FIELDS, fact_fields, index_version
-from factbook.usecases.facts.listing import NEWEST, Query, list_facts
+from factbook.usecases.facts.listing import Query, list_facts
 from factbook.usecases.facts.ports import FactPorts
+from factbook.usecases.merging import NEWEST
 from factbook.usecases.retrieval.searching import SEMANTIC_OFF, Asked, Mode, Patience, SearchPorts, find
 
 LIST_PAGES = 5
@@ -34,6 +35,7 @@ class Question:
     text: str = ""
     limit: int = 10
     types: tuple[str, ...] = ()
+    type_prefix: str | None = None
     scope: dict[str, str] = field(default_factory=dict)
     trust: tuple[str, ...] = ()
     subjects: tuple[str, ...] = ()
@@ -96,6 +98,8 @@ def asked_rule(principal: Principal, question: Question, look: gate.Look) -> Fil
     ]
     choices = {"type": question.types, "trust": question.trust, "subjects": question.subjects}
     parts += [OneOf(name, values) for name, values in choices.items() if values]
+    if question.type_prefix is not None:
+        parts.append(Prefix("type", question.type_prefix))
     return AllOf(tuple(parts))
 
 
@@ -158,7 +162,7 @@ def is_behind(
 def _listed(
     ports: FactPorts, principal: Principal, question: Question, rule: Filter, look: gate.Look
 ) -> Found:
-    query = Query(question.types[0] if len(question.types) == 1 else None, question.scope)
+    query = Query(question.types, question.scope, type_prefix=question.type_prefix)
     found: list[tuple[Fact, float | None]] = []
     position = NEWEST
     for _ in range(LIST_PAGES):

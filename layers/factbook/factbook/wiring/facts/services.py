@@ -4,8 +4,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from factbook.adapters.facts.dynamodb_walks import DynamoFactWalk, DynamoRemains
+from factbook.usecases.facts.upgrading import UpgradePorts
 
 if TYPE_CHECKING:
+    from factbook.ports.jobs import JobStore
     from factbook.settings import Settings
     from factbook.usecases.facts.ports import FactPorts
 
@@ -13,10 +15,11 @@ if TYPE_CHECKING:
 class FactServices:
     """Each part is made at first use."""
 
-    def __init__(self, settings: "Settings", client: Any, ports: "FactPorts") -> None:
+    def __init__(self, settings: "Settings", client: Any, ports: "FactPorts", jobs: "JobStore") -> None:
         self._settings = settings
         self._client = client
         self._ports = ports
+        self._jobs = jobs
 
     @cached_property
     def walk(self) -> DynamoFactWalk:
@@ -29,3 +32,7 @@ class FactServices:
     def claim(self, ref: str) -> None:
         """Keep a payload for good."""
         self._ports.blobs.claim(ref)
+
+    @cached_property
+    def upgrading(self) -> UpgradePorts:
+        return UpgradePorts(self._ports.facts, self.walk, self._jobs, self._ports.clock)
