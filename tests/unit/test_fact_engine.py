@@ -2,6 +2,7 @@
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -38,7 +39,7 @@ class Bench:
     def __init__(self) -> None:
         self.facts, self.blobs = FakeFacts(), FakeBlobs()
         made = fake_memory(FakeClock())
-        self.ports = type(made)(self.facts, self.blobs, made.clock, made.signing_key, made.policy)
+        self.ports = replace(made, facts=self.facts, blobs=self.blobs)
 
     def change(self, key: str = "key", body: str = "body") -> FactChange:
         return FactChange(self.ports, ADMIN, Operation(key, body), "f")
