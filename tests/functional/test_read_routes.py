@@ -31,7 +31,10 @@ ADMIN = principal("t1", "ann", admin=True)
 WRITER = principal("t1", "bob", writes=["x", "y"])
 TYPE, WORD, SAID = "acme.planted", "zebra", "giraffe"
 KEY, PLACE = "striped", {"projectId": "x"}
-X, Y = ({"projectId": name, "threadId": "talk"} for name in "xy")
+SHOWN, HIDDEN = (
+    {"projectId": "y", "threadId": "talk", "sessionId": session} for session in ("shown", "hidden")
+)
+"""Two sessions of one conversation: a message of one is the neighbour of a message of the other."""
 
 
 class Signer:
@@ -246,8 +249,8 @@ def plant(world: World, caller: Principal, apps: dict[str, Any]) -> Planted:
     first = world.write(ADMIN, f"{WORD} " * 12_000, TYPE, scope=PLACE, key=KEY)
     fact = world.supersede(first, ADMIN, f"{WORD} again " * 6_000)
     unheard = world.write(ADMIN, "unheard", TYPE, scope={"projectId": "x"}, deliver=False)
-    world.say(ADMIN, "shown", ("ana", "an opening"), scope=X)
-    (entry,) = world.say(ADMIN, "hidden", ("bot", f"a {SAID}"), scope=Y)
+    world.say(ADMIN, "shown", ("ana", "an opening"), scope=SHOWN)
+    (entry,) = world.say(ADMIN, "hidden", ("bot", f"a {SAID}"), scope=HIDDEN)
     caused = world.write(ADMIN, "caused", scope={"projectId": "x"}, causedByLogId=[entry.id])
     mark_runs(tree, [DirtyRun("t1", "shown", 0), DirtyRun("t1", "hidden", 0)])
     checkpoint_all(CheckpointPorts(world.log, tree, published, Signer(), world.log_clock))
@@ -266,11 +269,11 @@ def plant_in_the_gate_of_facts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def plant_in_the_gate_of_the_log(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing of project y is shown."""
+    """Nothing of the session `hidden` is shown."""
     real = log_gate.can_see
 
     def planted(who: Principal, scope: Scope, *rest: Any, **more: Any) -> bool:
-        return real(who, scope, *rest, **more) and scope.project_id != "y"
+        return real(who, scope, *rest, **more) and scope.session_id != "hidden"
 
     monkeypatch.setattr(log_gate, "can_see", planted)
 
