@@ -8,6 +8,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from factbook.domain.fields import PATH_ID
+
 Json = dict[str, Any]
 
 
@@ -64,11 +66,17 @@ def scopes(palette: list[str]) -> st.SearchStrategy[Json]:
         place: Json = {}
         for key in KEYS:
             number, choice = divmod(number, len(choices))
-            if choices[choice] is not None:
-                place[key] = choices[choice]
+            name = choices[choice]
+            if name is not None:
+                place[key] = _in_a_path(name) if key == "threadId" else name
         return {"projectId": place["participantId"], **place} if "participantId" in place else place
 
     return st.integers(0, len(choices) ** len(KEYS) - 1).map(scope)
+
+
+def _in_a_path(name: str) -> str:
+    """A thread has a name that a path can carry: the same name always gives the same one."""
+    return name if PATH_ID.fullmatch(name) else f"n{NAMES.index(name)}"
 
 
 def grants(palette: list[str]) -> st.SearchStrategy[Grants]:
