@@ -22,7 +22,7 @@ from factbook.domain.memories.concealed import (
 )
 from factbook.domain.memories.instruction_words import WORDS
 from factbook.domain.memories.readings import fold, readings, unescaped
-from factbook.domain.memories.words import Lexicon, Pattern, Reading
+from factbook.domain.memories.words import ANY, Lexicon, Pattern, Reading
 
 
 class Reason(StrEnum):
@@ -51,61 +51,63 @@ def _rule(name: str, reason: Reason, *patterns: str) -> Rule:
 
 
 def _pattern(text: str) -> Pattern:
-    row = text.removeprefix("last:")
-    return Pattern(row) if row == text else Pattern(row, _VERB_LAST)
+    kept, _, row = text.rpartition(":")
+    return Pattern(row, {"": frozenset[str](), "last": _VERB_LAST, "mixed": frozenset({ANY})}[kept])
 
 
 _PROMPT, _IMPERATIVE, _TOOL = Reason.PROMPT_TALK, Reason.IMPERATIVE, Reason.TOOL_TALK
 _VERB_LAST = frozenset({"de", "hi", "ja", "tr"})
-"""Languages in which a command may end its clause; `last:` before a pattern keeps it to them."""
+"""Languages in which a command may end its clause; `last:` before a pattern keeps it to them, `mixed:` lets its words be of several."""
 
 RULES: tuple[Rule, ...] = (
     # About the model's own instructions.
     _rule(
         "override-rules", _PROMPT, "^override ..8 rules|told|prompt", "override ..2 before ..3 rules", "override ..2 told",
-        "last: rules|told ..3 override$", "last: before ..3 rules ..4 override",
+        "last: rules|told ..3 override$", "last: before ..3 rules ..4 override", "mixed: ^override ..4 rules|prompt|told",
     ),
     _rule("rules-void", _PROMPT, "before ..3 rules ..4 void", "rules ..1 before ..4 void", "prompt ..3 void"),
-    _rule("reveal-prompt", _PROMPT, "^reveal ..8 prompt", "last: prompt ..6 reveal"),
-    _rule("talk-to-model", _PROMPT, "talk", "^^heading$"),
+    _rule("reveal-prompt", _PROMPT, "^reveal ..8 prompt", "last: prompt ..6 reveal", "mixed: ^reveal ..3 prompt|yours"),
+    _rule("talk-to-model", _PROMPT, "talk", "^^heading$", "yours", "iorder"),
     # Who the model is, and what it must do.
     _rule("you-must", _IMPERATIVE, "youmust", "theymust ..12 say"),
-    _rule("you-are", _IMPERATIVE, "^youare", "youare ..4 assistant", "yourole", "addressed ..20 shall"),
+    _rule("you-are", _IMPERATIVE, "^youare", "youare ..4 assistant|free", "yourole", "addressed ..20 duty$"),
     _rule(
-        "assistant-must", _IMPERATIVE, "^^assistant ..2 must", "assistant ..1 must ..4 say|always",
+        "assistant-must", _IMPERATIVE, "^^assistant ..2 must", "assistant ..1 must ..4 say|always|act",
         "assistant ..3 always ..1 say", "last: assistant ..14 say|must$",
     ),
+    _rule("called-by-name", _IMPERATIVE, "^^vocative ^act|order|maybe|say|command|override|reveal|send"),
     _rule("pretend", _IMPERATIVE, "^pretend", "last: pretend$"),
     _rule("obey", _IMPERATIVE, "^obey ..3 only ..3 rules|data|told", "^only ..2 obey", "^obey ..3 only$"),
-    # Commands that only an assistant is given.
-    _rule("order", _IMPERATIVE, "^order", "^please ..3 maybe|act", "last: final|order$"),
-    _rule("speak-so", _IMPERATIVE, "speak ..4 shall", "speak ..1 shallend$"),
-    _rule("answer-so", _IMPERATIVE, "^answer how"),
+    # Commands that only an assistant is given, or in a form that only a command has.
+    _rule("order", _IMPERATIVE, "^order", "^^command|polite", "^please ..3 maybe|act", "last: final|order$"),
+    _rule("request", _IMPERATIVE, "request", "speak ..4 ban", "speak ..1 shallend$"),
+    _rule("answer-so", _IMPERATIVE, "^answer how", "^answer|order|maybe|act|command ..6 free", "^^act|maybe ..4 style"),
     _rule("say-to-user", _IMPERATIVE, "^maybe ..1 user", "last: user ..6 maybe|act$"),
     _rule(
-        "every-reply", _IMPERATIVE, "^maybe|act ..8 reply", "^reply ..3 must", "^reply ..4 maybe", "reply ..4 fromnow",
+        "every-reply", _IMPERATIVE, "^maybe|act ..12 reply", "^reply ..3 must", "^reply ..4 maybe", "reply ..4 fromnow",
         "last: reply ..6 maybe|act|order$",
     ),
     # Standing orders.
     _rule(
-        "always", _IMPERATIVE, "^always ..1 order|maybe|say", "^^always act", "^maybe ..6 always", "^^act ..6 always",
+        "always", _IMPERATIVE, "^always ..1 order|maybe|say", "^^always act|command", "^maybe ..6 always", "^^act ..6 always",
         "^must ..1 always ..2 say|order|maybe", "last: ^always ..5 maybe|act|order|say$",
     ),
-    _rule("from-now-on", _IMPERATIVE, "fromnow ..6 order|maybe|act|say|reply", "^order|maybe|act ..8 fromnow"),
-    _rule("never-say", _IMPERATIVE, "^dont ..1 say", "neverdo", "^secretive ..6 no"),
+    _rule("from-now-on", _IMPERATIVE, "fromnow ..6 order|maybe|act|say|reply|command", "^order|maybe|act ..8 fromnow"),
+    _rule("never-say", _IMPERATIVE, "^dont ..1 say", "neverdo", "^secretive ..6 no", "last: neverlast$"),
+    _rule("must-stay-unsaid", _IMPERATIVE, "unsaid", "user|who ..2 betold", "^mentioning ..8 banned"),
     _rule("conceal", _IMPERATIVE, "^hush", "last: user ..6 hush$"),
     _rule(
-        "when-asked", _IMPERATIVE, "^if ..20 ^order|maybe|dont|neverdo", "^order|maybe ..12 asked", "^asked ..8 answer|maybe",
-        "^if ..20 then", "last: condition ..12 order|maybe|act$",
+        "when-asked", _IMPERATIVE, "^if ..20 ^order|maybe|neverdo", "^if ..20 ^dont ..1 say", "^order|maybe ..12 asked", "^asked ..8 answer|maybe",
+        "^if ..20 then", "^if ..3 who|user ..16 ^act|command", "last: condition ..12 order|maybe|act|final$",
     ),
     # What does harm when it is done.
     _rule("give-secrets", _IMPERATIVE, "^reveal|send ..8 secret", "last: secret ..6 reveal|send$"),
     _rule("send-data", _IMPERATIVE, "^send ..6 data", "^send ..2 all", "last: data ..10 send$"),
     _rule(
-        "skip-checks", _IMPERATIVE, "^skip ..3 check", "^act|order|maybe|grant ..10 unasked", "^unasked",
-        "last: check ..3 skip$", "last: unasked ..8 act|order|maybe$",
+        "skip-checks", _IMPERATIVE, "^skip ..3 check", "^act|order|maybe|grant|command ..10 unasked", "^unasked",
+        "last: check ..3 skip$", "last: unasked ..8 act|order|maybe|final$",
     ),
-    _rule("grant-all", _IMPERATIVE, "^grant ..8 anything"),
+    _rule("grant-all", _IMPERATIVE, "^grant ..8 anything", "^destroy everything", "^pay ..8 account"),
     _rule("call-tool", _TOOL, "^call ..4 tool", "^run ..2 code", "last: tool ..6 call$"),
 )  # fmt: skip
 

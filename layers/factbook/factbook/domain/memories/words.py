@@ -1,7 +1,7 @@
 """Words of a text and the classes they belong to, and patterns of classes that are looked for in them.
 
 A *lexicon* says which words and phrases belong to which class in a language, e.g. `ignore` and `pay no attention to` to
-`override` in English. An entry is one or more words; `word*` stands for every word that begins so. A *pattern* is a row of
+`override` in English. An entry is one or more words; `word*` stands for every word that begins so, `*word` for every one that ends so. A *pattern* is a row of
 classes, all of one language:
 
     ^override ..6 rules|prompt$
@@ -42,7 +42,7 @@ Span = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A phrase of a lexicon; a word that ends in `*` is a beginning."""
+    """A phrase of a lexicon; a star stands for the rest of a word."""
 
     language: str
     name: str
@@ -56,20 +56,25 @@ class Lexicon:
         """`phrases`: language, class, phrase."""
         self._whole: dict[str, list[Entry]] = defaultdict(list)
         self._beginnings: dict[str, list[Entry]] = defaultdict(list)
+        self._endings: dict[str, list[Entry]] = defaultdict(list)
         for language, name, phrase in phrases:
             words = tuple(_words_of(fold(phrase)))
-            first = words[0]
-            found = self._beginnings if first.endswith("*") else self._whole
-            found[first.rstrip("*")].append(Entry(language, name, words))
-        self._lengths = sorted(set(map(len, self._beginnings)))
+            found = self._whole
+            if words[0].endswith("*"):
+                found = self._beginnings
+            elif words[0].startswith("*"):
+                found = self._endings
+            found[words[0].strip("*")].append(Entry(language, name, words))
+        self._beginning_lengths = sorted(set(map(len, self._beginnings)))
+        self._ending_lengths = sorted(set(map(len, self._endings)))
 
     def entries(self, word: str) -> list[Entry]:
         """Entries whose first word this may be."""
         found = list(self._whole.get(word, ()))
-        for length in self._lengths:
-            if length > len(word):
-                break
-            found += self._beginnings.get(word[:length], ())
+        for length in self._beginning_lengths:
+            found += self._beginnings.get(word[:length], ()) if length <= len(word) else ()
+        for length in self._ending_lengths:
+            found += self._endings.get(word[-length:], ()) if length < len(word) else ()
         return found
 
 
@@ -81,6 +86,9 @@ class _Found:
     clauses: set[int] = field(default_factory=set)
     sentences: set[int] = field(default_factory=set)
     clause_ends: set[int] = field(default_factory=set)
+
+
+_NOTHING = _Found()
 
 
 class Reading:
@@ -103,23 +111,27 @@ class Reading:
         return self._found.keys()
 
     def spans(self, language: str, names: Iterable[str]) -> list[Span]:
-        """Phrases of these classes, in this language or any."""
+        """Phrases of these classes in a language; for `ANY` in all."""
+        spoken = self._found.keys() if language == ANY else (language, ANY)
         return [
             span
-            for spoken in (language, ANY)
-            if spoken in self._found
+            for one in spoken
+            if one in self._found
             for name in names
-            for span in self._found[spoken].spans.get(name, ())
+            for span in self._found[one].spans.get(name, ())
         ]
 
     def begins_clause(self, place: int, language: str) -> bool:
-        return place in self._clauses or place in self._found[language].clauses
+        return place in self._clauses or place in self._of(language).clauses
 
     def begins_sentence(self, place: int, language: str) -> bool:
-        return place in self._sentences or place in self._found[language].sentences
+        return place in self._sentences or place in self._of(language).sentences
 
     def ends_clause(self, place: int, language: str) -> bool:
-        return place in self._clauses or place in self._found[language].clause_ends
+        return place in self._clauses or place in self._of(language).clause_ends
+
+    def _of(self, language: str) -> _Found:
+        return self._found.get(language, _NOTHING)
 
     def start(self, span: Span) -> int:
         """Where a phrase begins, in half words."""
@@ -171,10 +183,7 @@ class Reading:
 
     def _has(self, phrase: tuple[str, ...], start: int) -> bool:
         words = self._words[start : start + len(phrase)]
-        return len(words) == len(phrase) and all(
-            word.startswith(part[:-1]) if part[-1] == "*" else word == part
-            for word, part in zip(words, phrase, strict=True)
-        )
+        return len(words) == len(phrase) and all(map(_is_form, words, phrase))
 
     def _mark_leads(self, found: _Found) -> None:
         for start, end in found.spans.get("lead", ()):
@@ -186,6 +195,12 @@ class Reading:
                 found.sentences.add(end)
 
 
+def _is_form(word: str, written: str) -> bool:
+    if written[-1] == "*":
+        return word.startswith(written[:-1])
+    return word.endswith(written[1:]) if written[0] == "*" else word == written
+
+
 @dataclass(frozen=True, slots=True)
 class _Step:
     names: tuple[str, ...]
@@ -195,14 +210,14 @@ class _Step:
 
 
 class Pattern:
-    """A row of classes (see above), in some languages or, without any named, in all."""
+    """A row of classes (see above), in some languages or, without any named, in each. In `ANY` it may mix them."""
 
     def __init__(self, text: str, languages: frozenset[str] = frozenset()) -> None:
         self._languages = languages
         self._steps = tuple(_steps(text))
 
     def found_in(self, reading: Reading) -> bool:
-        spoken = self._languages & set(reading.languages) if self._languages else reading.languages
+        spoken = self._languages or frozenset(reading.languages) - {ANY}
         return any(self._found(reading, language) for language in spoken)
 
     def _found(self, reading: Reading, language: str) -> bool:
@@ -247,10 +262,11 @@ def _reached(ends: list[int], start: int, gap: int) -> bool:
 
 
 def _words_of(phrase: str) -> list[str]:
+    """The words of a phrase; a star stays at the word that it was written at."""
     words: list[str] = []
-    for match in _TOKEN.finditer(phrase):
-        if match[0] == "*":
-            words[-1] += "*"
-        elif match.lastgroup in ("character", "word"):
-            words.append(match[0])
+    for piece in phrase.split():
+        found = [match[0] for match in _TOKEN.finditer(piece) if match.lastgroup in ("character", "word")]
+        found[0] = ("*" if piece[0] == "*" else "") + found[0]
+        found[-1] += "*" if piece[-1] == "*" else ""
+        words += found
     return words
