@@ -52,7 +52,8 @@ def _rule(name: str, reason: Reason, *patterns: str) -> Rule:
 
 def _pattern(text: str) -> Pattern:
     kept, _, row = text.rpartition(":")
-    return Pattern(row, {"": frozenset[str](), "last": _VERB_LAST, "mixed": frozenset({ANY})}[kept])
+    languages = {"": frozenset[str](), "last": _VERB_LAST, "mixed": frozenset({ANY})}
+    return Pattern(row, languages.get(kept, frozenset({kept})))
 
 
 _PROMPT, _IMPERATIVE, _TOOL = Reason.PROMPT_TALK, Reason.IMPERATIVE, Reason.TOOL_TALK
@@ -66,48 +67,57 @@ RULES: tuple[Rule, ...] = (
         "last: rules|told ..3 override$", "last: before ..3 rules ..4 override", "mixed: ^override ..4 rules|prompt|told",
     ),
     _rule("rules-void", _PROMPT, "before ..3 rules ..4 void", "rules ..1 before ..4 void", "prompt ..3 void"),
-    _rule("reveal-prompt", _PROMPT, "^reveal ..8 prompt", "last: prompt ..6 reveal", "mixed: ^reveal ..3 prompt|yours"),
+    _rule("reveal-prompt", _PROMPT, "^reveal|third|tell ..8 prompt", "last: prompt ..6 reveal", "mixed: ^reveal ..3 prompt|yours"),
     _rule("talk-to-model", _PROMPT, "talk", "^^heading$", "yours", "iorder"),
     # Who the model is, and what it must do.
     _rule("you-must", _IMPERATIVE, "youmust", "theymust ..12 say"),
-    _rule("you-are", _IMPERATIVE, "^youare", "youare ..4 assistant|free", "yourole", "addressed ..20 duty$"),
+    _rule("you-are", _IMPERATIVE, "^youare", "youare ..4 assistant|free", "plainly", "addressed ..20 duty$"),
     _rule(
         "assistant-must", _IMPERATIVE, "^^assistant ..2 must", "assistant ..1 must ..4 say|always|act",
-        "assistant ..3 always ..1 say", "last: assistant ..14 say|must$",
+        "^^assistant ..6 must ..2 say|act|maybe|always", "assistant ..3 always ..1 say", "agent must ..4 say|always",
+        "last: assistant|agent ..14 say|must$", "must|mustdo ..1 assistant",
     ),
     _rule("called-by-name", _IMPERATIVE, "^^vocative ^act|order|maybe|say|command|override|reveal|send"),
     _rule("pretend", _IMPERATIVE, "^pretend", "last: pretend$"),
-    _rule("obey", _IMPERATIVE, "^obey ..3 only ..3 rules|data|told", "^only ..2 obey", "^obey ..3 only$"),
+    _rule("obey", _IMPERATIVE, "^obey ..3 only ..3 rules|data|told", "^only ..2 obey", "^obey ..3 only$", "^obey ..6 anything"),
     # Commands that only an assistant is given, or in a form that only a command has.
     _rule("order", _IMPERATIVE, "^order", "^^command|polite", "^please ..3 maybe|act", "last: final|order$"),
     _rule("request", _IMPERATIVE, "request", "speak ..4 ban", "speak ..1 shallend$"),
-    _rule("answer-so", _IMPERATIVE, "^answer how", "^answer|order|maybe|act|command ..6 free", "^^act|maybe ..4 style"),
-    _rule("say-to-user", _IMPERATIVE, "^maybe ..1 user", "last: user ..6 maybe|act$"),
+    _rule("answer-so", _IMPERATIVE, "^answer how", "^answer|order|maybe|act|command|third ..6 free", "^^act|maybe ..4 style"),
+    _rule("say-to-user", _IMPERATIVE, "^maybe|third|tell ..1 user", "last: user ..6 maybe|act$"),
     _rule(
-        "every-reply", _IMPERATIVE, "^maybe|act ..12 reply", "^reply ..3 must", "^reply ..4 maybe", "reply ..4 fromnow",
-        "last: reply ..6 maybe|act|order$",
+        "every-reply", _IMPERATIVE, "^maybe|act|third|command ..12 reply", "reply ..3 must", "^replynoun ..1 must",
+        "^reply ..4 maybe", "reply ..4 fromnow", "last: reply ..10 maybe|act|order|final|must$", "zh: reply ..4 maybe|act",
+        "ar: must ..3 reply",
     ),
     # Standing orders.
     _rule(
-        "always", _IMPERATIVE, "^always ..1 order|maybe|say", "^^always act|command", "^maybe ..6 always", "^^act ..6 always",
-        "^must ..1 always ..2 say|order|maybe", "last: ^always ..5 maybe|act|order|say$",
+        "always", _IMPERATIVE, "^always ..1 order|maybe|say", "^^always act|command", "^maybe|third ..6 always",
+        "^^act|command ..6 always", "^must ..1 always ..2 say|order|maybe", "^mustdo ..2 always ..3 say", "^mustdo ..2 say ..2 always",
+        "last: ^always ..5 maybe|act|order|say|final$", "zh: ^always ..6 maybe",
     ),
-    _rule("from-now-on", _IMPERATIVE, "fromnow ..6 order|maybe|act|say|reply|command", "^order|maybe|act ..8 fromnow"),
+    _rule(
+        "from-now-on", _IMPERATIVE, "fromnow ..6 order|maybe|act|say|reply|command|third|tell",
+        "^order|maybe|act|third|tell ..8 fromnow",
+    ),
     _rule("never-say", _IMPERATIVE, "^dont ..1 say", "neverdo", "^secretive ..6 no", "last: neverlast$"),
-    _rule("must-stay-unsaid", _IMPERATIVE, "unsaid", "user|who ..2 betold", "^mentioning ..8 banned"),
+    _rule(
+        "must-stay-unsaid", _IMPERATIVE, "unsaid", "user|who ..2 betold", "user|who maynot ..6 learn", "^mentioning ..8 banned",
+    ),
     _rule("conceal", _IMPERATIVE, "^hush", "last: user ..6 hush$"),
     _rule(
-        "when-asked", _IMPERATIVE, "^if ..20 ^order|maybe|neverdo", "^if ..20 ^dont ..1 say", "^order|maybe ..12 asked", "^asked ..8 answer|maybe",
-        "^if ..20 then", "^if ..3 who|user ..16 ^act|command", "last: condition ..12 order|maybe|act|final$",
+        "when-asked", _IMPERATIVE, "^if ..20 ^order|maybe|third|tell|neverdo|command", "^if ..20 ^dont ..1 say",
+        "^order|maybe|third|tell ..12 asked", "^asked ..8 answer|maybe", "^if ..20 then", "^if ..3 who|user ..16 ^act",
+        "^if ..6 asks ..12 ^act", "^if doing ..10 ^act", "last: condition ..12 order|maybe|act|final$",
     ),
     # What does harm when it is done.
-    _rule("give-secrets", _IMPERATIVE, "^reveal|send ..8 secret", "last: secret ..6 reveal|send$"),
+    _rule("give-secrets", _IMPERATIVE, "^reveal|send|third ..8 secret", "last: secret ..6 reveal|send$"),
     _rule("send-data", _IMPERATIVE, "^send ..6 data", "^send ..2 all", "last: data ..10 send$"),
     _rule(
-        "skip-checks", _IMPERATIVE, "^skip ..3 check", "^act|order|maybe|grant|command ..10 unasked", "^unasked",
+        "skip-checks", _IMPERATIVE, "^skip ..3 check", "^act|order|maybe|grant|command|third ..10 unasked", "^unasked",
         "last: check ..3 skip$", "last: unasked ..8 act|order|maybe|final$",
     ),
-    _rule("grant-all", _IMPERATIVE, "^grant ..8 anything", "^destroy everything", "^pay ..8 account"),
+    _rule("grant-all", _IMPERATIVE, "^grant|third|command ..8 anything", "^destroy everything", "^pay ..8 account"),
     _rule("call-tool", _TOOL, "^call ..4 tool", "^run ..2 code", "last: tool ..6 call$"),
 )  # fmt: skip
 
