@@ -1,14 +1,17 @@
 """The fact store on DynamoDB. Each method states its calls; docs/architecture.md has the budgets."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from factbook.adapters.dynamodb.client import ConditionFailed, Item, from_item, store_errors, to_item
 from factbook.adapters.dynamodb.reads import batch_get, query_items
 from factbook.adapters.facts.dynamodb_items import (
     ADMIN_SHARDS,
+    CONFIRMED,
     HEAD,
     LISTING_SHARDS,
+    confirmed_item,
     fact_key,
     head_item,
     listing_partition,
@@ -25,6 +28,9 @@ from factbook.ports.contention import Contended
 from factbook.ports.facts.store import Head, Row
 
 
+LOOKS = 4
+
+
 class DynamoFacts:
     """FactStore over one table; `client` is a boto3 DynamoDB client."""
 
@@ -33,8 +39,14 @@ class DynamoFacts:
         self._table = table
 
     def head(self, tenant: str, fact_id: str) -> Head | None:
-        item = self._get(tenant, fact_id, HEAD)
-        return read_head(item) if item else None
+        for _ in range(LOOKS):
+            item = self._get(tenant, fact_id, HEAD)
+            if item is None or "cf" not in item:
+                return read_head(item) if item else None
+            confirmed = self._get(tenant, fact_id, CONFIRMED)
+            if confirmed is not None:
+                return replace(read_head(item), confirmed=read_head(confirmed))
+        raise Contended  # the proposal was decided on between the two reads, each time
 
     def revision(self, head: Head, version: int) -> Fact | None:
         item = self._get(head.fact.scope.tenant_id, head.fact.id, revision_sort(head.life, version))
@@ -42,8 +54,16 @@ class DynamoFacts:
 
     def heads(self, tenant: str, fact_ids: Sequence[str]) -> dict[str, Head]:
         keys = [(fact_key(tenant, fact_id), HEAD) for fact_id in fact_ids]
-        heads = [read_head(item) for item in batch_get(self._client, self._table, keys)]
-        return {head.fact.id: head for head in heads}
+        items = batch_get(self._client, self._table, keys)
+        heads = {head.fact.id: head for head in map(read_head, items)}
+        beside = [(item["pk"], CONFIRMED) for item in items if "cf" in item]
+        if beside:
+            kept = [read_head(item) for item in batch_get(self._client, self._table, beside)]
+            heads |= {each.fact.id: replace(heads[each.fact.id], confirmed=each) for each in kept}
+            missing = {read_fact(item).id for item in items if "cf" in item} - {each.fact.id for each in kept}
+            again = {fact_id: self.head(tenant, fact_id) for fact_id in missing}
+            heads |= {fact_id: head for fact_id, head in again.items() if head is not None}
+        return heads
 
     def revisions(self, head: Head, below: int, budget: int) -> tuple[list[Fact], bool]:
         if below <= 1:
@@ -72,27 +92,44 @@ class DynamoFacts:
         return self._put(head, "attribute_not_exists(pk)", {})
 
     def amend(self, before: Head, after: Head) -> Head | None:
-        return self._put(after, *_unchanged(before))
+        beside = self._beside(before, after)
+        if not beside:
+            return self._put(after, *_unchanged(before))
+        return self._transact(after, [self._replacement(before, after), *beside])
 
     def advance(self, before: Head, closed: Fact, after: Head) -> Head | None:
+        revision = {
+            "TableName": self._table,
+            "Item": to_item(revision_item(closed, before.life)),
+            "ConditionExpression": "attribute_not_exists(pk)",
+        }
+        writes = [{"Put": revision}, self._replacement(before, after), *self._beside(before, after)]
+        return self._transact(after, writes)
+
+    def _replacement(self, before: Head, after: Head) -> Item:
         condition, values = _unchanged(before)
-        puts = [
-            {
-                "TableName": self._table,
-                "Item": to_item(revision_item(closed, before.life)),
-                "ConditionExpression": "attribute_not_exists(pk)",
-            },
-            {
-                "TableName": self._table,
-                "Item": to_item(head_item(after)),
-                "ConditionExpression": condition,
-                "ExpressionAttributeValues": to_item(values),
-                "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
-            },
-        ]
+        put = {
+            "TableName": self._table,
+            "Item": to_item(head_item(after)),
+            "ConditionExpression": condition,
+            "ExpressionAttributeValues": to_item(values),
+            "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
+        }
+        return {"Put": put}
+
+    def _beside(self, before: Head, after: Head) -> list[Item]:
+        """What becomes of the confirmed text beside the head; the head's condition guards it."""
+        if after.confirmed == before.confirmed:
+            return []
+        if after.confirmed is not None:
+            return [{"Put": {"TableName": self._table, "Item": to_item(confirmed_item(after.confirmed))}}]
+        where = _key(before.fact.scope.tenant_id, before.fact.id, CONFIRMED)
+        return [{"Delete": {"TableName": self._table, "Key": where}}]
+
+    def _transact(self, after: Head, writes: list[Item]) -> Head | None:
         try:
             with store_errors():
-                self._client.transact_write_items(TransactItems=[{"Put": put} for put in puts])
+                self._client.transact_write_items(TransactItems=writes)
         except ConditionFailed as lost:
             return self._winner(after, lost)
         return None
@@ -181,7 +218,8 @@ class DynamoFacts:
         return None
 
     def _winner(self, ours: Head, lost: ConditionFailed) -> Head:
-        there = read_head(lost.item) if lost.item else self.head(ours.fact.scope.tenant_id, ours.fact.id)
+        whole = bool(lost.item) and "cf" not in lost.item
+        there = read_head(lost.item) if whole else self.head(ours.fact.scope.tenant_id, ours.fact.id)
         if there is None:  # removed meanwhile: the caller reads again and finds nothing
             raise Contended
         return there

@@ -11,6 +11,9 @@ from factbook.ports.facts.store import Head, Mark, Row
 LISTING_SHARDS = 4
 ADMIN_SHARDS = 8
 HEAD = "h"
+FAR = "9999-12-31T23:59:59.999Z"
+CONFIRMED = "c"
+"""The sort key of the confirmed text beside a proposal."""
 REVIEW_SHARDS = HELD_SHARDS = 4
 _BESIDE = {"id", "type", "scope", "version", "revision_id"}
 """Fields that are not in `d`: they have attributes of their own, or follow from the key."""
@@ -48,6 +51,8 @@ def revision_item(fact: Fact, life: int | None) -> Item:
         "s": dump_json(fact.scope.to_json()),
         "c": fact.content_text,
         "kf": fact.kept_from,
+        "rq": None if fact.review_why is None else ",".join(fact.review_why),
+        "dr": fact.decided_because,
         "d": _details(fact, _BESIDE),
     }
 
@@ -72,40 +77,91 @@ def head_item(head: Head) -> Item:
         "a": listing_partition(tenant, None, shard_of(fact.id, ADMIN_SHARDS), closed=closed),
         "o": order,
         "y": type_place(fact.type, order),
-        "x": fact.expires_at,
         "ag": fact.agent_id,
         "ow": fact.owner,
         "sj": None if head.subjects is None else dump_json(list(head.subjects)),
-        "ttl": _removal(fact),
+        **_memory(fact),
         **_review(fact),
         **_hold(fact),
+        **_end(head),
+    }
+
+
+def confirmed_item(confirmed: Head) -> Item:
+    """The confirmed text beside a proposal: in the standing sets, and in no list."""
+    fact = confirmed.fact
+    return revision_item(fact, confirmed.life) | {
+        "sk": CONFIRMED,
+        "e": confirmed.edition,
+        "lf": confirmed.life,
+        **_memory(fact),
+    }
+
+
+def owner_partition(tenant: str, owner: str, agent: str) -> str:
+    return key(tenant, owner, agent)
+
+
+def account_partition(tenant: str, agent: str) -> str:
+    return key(tenant, agent)
+
+
+def review_partition(tenant: str, state: str, shard: int) -> str:
+    return key(tenant, state, str(shard))
+
+
+def _memory(fact: Fact) -> Item:
+    """A current memory stands in its owner's partition of its agent, a confirmed one in the account's too."""
+    if fact.agent_id is None or fact.owner is None or not fact.current or fact.reach == "account-rejected":
+        return {}
+    tenant = fact.scope.tenant_id
+    return {
+        "m": owner_partition(tenant, fact.owner, fact.agent_id),
+        "am": account_partition(tenant, fact.agent_id) if fact.reach == "account" else None,
+        "mk": f"{times.epoch_ms(fact.created_at):013d}",
     }
 
 
 def _review(fact: Fact) -> Item:
-    """What waits for a person is in the index `reviews`, since the revision that waits began."""
-    if fact.review is None:
-        return {}
-    waiting = {
-        "rw": key(fact.scope.tenant_id, "open", str(shard_of(fact.id, REVIEW_SHARDS))),
+    """What waits for a person is in the index `reviews`, since its revision began; what was rejected, apart from it."""
+    waits = {"rv": 1} if fact.review is not None else {}
+    rejected = fact.reach == "account-rejected"
+    if not fact.current or not (waits or rejected or fact.reach == "account-proposed"):
+        return waits
+    shard = shard_of(fact.id, REVIEW_SHARDS)
+    state = "rejected" if rejected else "open"
+    return waits | {
+        "rw": review_partition(fact.scope.tenant_id, state, shard),
         "rs": f"{fact.updated_at}|{fact.id}",
     }
-    return {"rv": 1} | (waiting if fact.current else {})
+
+
+def _end(head: Head) -> Item:
+    """When the head ends and may be removed. With a confirmed text beside it, that text follows, so nothing ends before
+    that does, and its row of a list hides nothing.
+    """
+    if head.confirmed is None:
+        return {"x": head.fact.expires_at, "ttl": _removal(head.fact)}
+    last = head.confirmed.fact.expires_at
+    if last is not None:
+        last = max(last, head.fact.expires_at or FAR)
+    return {"cf": 1, "rv": None, "x": last, "ttl": None if last is None else _removal(head.fact, last)}
 
 
 def _hold(fact: Fact) -> Item:
     return {"hd": key(fact.scope.tenant_id, str(shard_of(fact.id, HELD_SHARDS)))} if fact.held else {}
 
 
-def _removal(fact: Fact) -> int | None:
+def _removal(fact: Fact, expires_at: str | None = None) -> int | None:
     """When DynamoDB may remove the head, in epoch seconds.
 
     One second late: it compares whole seconds, and reads hide by the exact instant anyway. Never before the write that
     says so: a stamp more than five years old is not acted on.
     """
-    if fact.expires_at is None:
+    expires_at = expires_at or fact.expires_at
+    if expires_at is None:
         return None
-    return times.epoch_ms(max(fact.expires_at, fact.invalidated_at or fact.updated_at)) // 1000 + 1
+    return times.epoch_ms(max(expires_at, fact.invalidated_at or fact.updated_at)) // 1000 + 1
 
 
 def read_fact(item: Item) -> Fact:
@@ -122,6 +178,8 @@ def read_fact(item: Item) -> Fact:
             "revisionId": f"{fact_id}:{item['n']}",
             "contentText": item.get("c"),
             "keptFrom": item.get("kf"),
+            "reviewWhy": tuple(item["rq"].split(",")) if "rq" in item else None,
+            "decidedBecause": item.get("dr"),
         }
     )
 
@@ -131,7 +189,8 @@ def read_head(item: Item) -> Head:
         Mark(text[:12], text[12:24], int(text[24:])) for text in item.get("k", "").split(",") if text
     )
     subjects = tuple(parse_json(item["sj"])) if "sj" in item else None
-    return Head(read_fact(item), item["e"], marks, item.get("lf"), subjects)
+    beside = item["sk"] == CONFIRMED
+    return Head(read_fact(item), item["e"], marks, item.get("lf"), subjects, beside=beside)
 
 
 def read_row(item: Item) -> Row:

@@ -4,23 +4,23 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from factbook.adapters.dynamodb.client import from_item
-from factbook.adapters.facts.dynamodb_items import HEAD, read_head
+from factbook.adapters.facts.dynamodb_items import CONFIRMED, HEAD, read_head
 from factbook.ports.facts.store import Head
 from factbook.ports.facts.walks import FactRecord
 
 
 def fact_records(records: Sequence[dict[str, Any]]) -> Iterator[FactRecord]:
-    """The changes of heads among stream records; closed revisions are no news."""
+    """The changes of heads, and of confirmed texts beside them; closed revisions are no news."""
     for record in records:
         change = record["dynamodb"]
         keys = from_item(change["Keys"])
-        if keys.get("sk") != HEAD:
+        if keys.get("sk") not in (HEAD, CONFIRMED):
             continue
         gone = record["eventName"] == "REMOVE"
         position, key = change["SequenceNumber"], str(keys["pk"])
         try:
             head = read_head(from_item(change["OldImage" if gone else "NewImage"]))
-            former = None if gone else _former(change, head)
+            former = None if gone or head.beside else _former(change, head)
         except Exception as error:  # noqa: BLE001 - whatever is wrong with one item, the rest of the batch goes on
             yield FactRecord(position, key, None, gone, f"unreadable ({type(error).__name__})")
         else:

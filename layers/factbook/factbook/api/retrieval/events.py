@@ -154,9 +154,8 @@ def _index_facts(services: IndexServices, records: list[FactRecord], deadline: D
         outcome = indexing.index_heads(ports, heads, deadline)
         for record in readable:
             if record.gone and record.head is not None:
-                fact = record.head.fact
-                version = index_version(fact, record.head.edition)
-                outcome.add(indexing.forget(ports, fact.scope.tenant_id, fact.id, version))
+                version = index_version(record.head.fact, record.head.edition)
+                outcome.add(indexing.forget(ports, *indexing.name_of(record.head), version))
         _report(services, outcome)
     except OUTAGES as error:
         logger.warning("facts not indexed", extra={"error": kind_of(error)})

@@ -8,7 +8,7 @@ from factbook.api.models import MAX_LIMIT, ScopeRequest, TypeName
 from factbook.domain.access.principals import Principal
 from factbook.domain.errors import BadInput
 from factbook.domain.facts.fact import Fact, Subject, Trust
-from factbook.domain.fields import CamelModel, Id, Instant
+from factbook.domain.fields import CamelModel, Id, Instant, PathId
 from factbook.usecases.retrieval.context import Intent, IntentScope, Turn
 from factbook.usecases.retrieval.retrieve import Question
 from factbook.usecases.retrieval.searching import Mode
@@ -32,7 +32,7 @@ class Written(CamelModel):
 
 
 class Retrieve(CamelModel):
-    """A search. `list` needs no query; every other field narrows what is found."""
+    """A search. `list` needs no query; every other field narrows what is found. `agent`: no other agent's memories."""
 
     mode: Mode
     query: Text | None = None
@@ -40,6 +40,7 @@ class Retrieve(CamelModel):
     type: TypeName | None = None
     types: Choices | None = None
     type_prefix: TypeName | None = None
+    agent: PathId | None = None
     scope: ScopeRequest = ScopeRequest()
     trust: Annotated[list[Trust], Field(min_length=1)] | None = None
     subjects: Annotated[list[Subject], Field(min_length=1, max_length=MAX_CHOICES)] | None = None
@@ -74,6 +75,7 @@ class Retrieve(CamelModel):
             min_score=self.min_score,
             embedding_model=self.embedding_model,
             after=tuple((write.id, write.version) for write in self.after),
+            agent=self.agent,
         )
 
     def _require_list_without_search(self) -> None:
@@ -120,11 +122,14 @@ class IntentRequest(CamelModel):
 
 
 class ContextRequest(CamelModel):
-    """The turn that is about to be answered."""
+    """The turn that is about to be answered. With `agent` what that agent remembers of the person in `scope`, or of the
+    caller, stands first in the block.
+    """
 
     query: Text | None = None
     intents: Annotated[list[IntentRequest], Field(min_length=1, max_length=MAX_INTENTS)]
     scope: ScopeRequest = ScopeRequest()
+    agent: PathId | None = None
     instruction_types: Choices | None = None
     max_tokens: Annotated[int, Field(ge=1)] | None = None
 
@@ -143,6 +148,7 @@ class ContextRequest(CamelModel):
             scope=self.scope.wanted(principal),
             instruction_types=frozenset(self.instruction_types or ()),
             max_tokens=self.max_tokens,
+            agent=self.agent,
         )
 
 

@@ -23,6 +23,8 @@ for the keys of its indexes and for the marks of its writes, so that what was wr
 """
 
 Trust = Literal["asserted", "unverified", "verified"]
+Reach = Literal["user", "account", "account-proposed", "account-rejected"]
+ReviewWhy = Literal["instruction-like", "derived-from-erased"]
 InvalidationReason = Literal["superseded", "deleted", "erased", "expired"]
 
 
@@ -113,7 +115,8 @@ class Payload(CamelModel):
 class Fact(FactChanges):
     """One revision. `content` is kept as JSON text in `content_text`, None when the content lives in a blob alone.
 
-    `kept_from`: the write that reopened the fact, from which `keepDays` counts; None where that is its first write.
+    `kept_from`: the write that reopened or remembered the fact, from which `keepDays` counts; None where that is its
+    first write. `review_why`: why it waits. `decided_because`: what whoever confirmed or rejected it gave as the reason.
     """
 
     id: str
@@ -125,6 +128,8 @@ class Fact(FactChanges):
     updated_at: str
     content_text: Annotated[str | None, Field(exclude=True)] = None
     kept_from: Annotated[str | None, Field(exclude=True)] = None
+    review_why: Annotated[tuple[ReviewWhy, ...] | None, Field(exclude=True)] = None
+    decided_because: Annotated[str | None, Field(exclude=True)] = None
     content_ref: str | None = None
     content_hash: str | None = None
     size: int | None = None
@@ -142,7 +147,7 @@ class Fact(FactChanges):
     key: str | None = None
     agent_id: str | None = None
     owner: str | None = None
-    reach: Literal["user", "account", "account-proposed", "account-rejected"] | None = None
+    reach: Reach | None = None
     confirmed_by: str | None = None
     confirmed_at: str | None = None
     stale: bool | None = None

@@ -13,29 +13,32 @@ from factbook.domain.access.filters import readable_filter
 from factbook.domain.access.principals import Principal
 from factbook.domain.access.rules import can_read
 from factbook.domain.facts.fact import Fact
+from factbook.domain.facts.reach import acts_for, reach_filter, reaches, uses
 from factbook.domain.filters import AllOf, AnyOf, Equals, Filter, Missing, Range
 
-Way = Literal["found", "by-id", "write"]
+Way = Literal["found", "recalled", "by-id", "write"]
 
 
 @dataclass(frozen=True)
 class Look:
     """One look at facts: what the gate has to know besides who looks at what.
 
-    `now`: the instant of the look. `way`: how the fact is come by, `found` in a list, search or block, `by-id`, or named
-    by a `write`. `past`: a version, an instant or the history is asked for, which closed facts answer too.
+    `now`: the instant of the look. `way`: how the fact is come by: `found` in a list, `recalled` for a model (a search,
+    a block or a standing set), `by-id`, or named by a `write`. `past`: a version, an instant or the history is asked for,
+    which closed facts answer too. `agent`: what is recalled is for this agent; None: for any the principal uses.
     """
 
     now: str
     way: Way = "found"
     past: bool = False
+    agent: str | None = None
 
 
 def can_see(principal: Principal, head: Fact, look: Look) -> bool:
     """Whether a fact may be shown. Its head decides, for each of its revisions.
 
     It is readable (scope; an agent sees memories of its own definition only), current unless the past is asked for, not
-    expired, not erased, and not in review, unless it waits for one who may know of it.
+    expired, not erased, not in review, unless it waits for one who may know of it, and within its reach.
     """
     return (
         can_read(principal, head.scope)
@@ -44,11 +47,20 @@ def can_see(principal: Principal, head: Fact, look: Look) -> bool:
         and not head.expired(look.now)
         and head.invalidation_reason != "erased"
         and (head.review is None or _knows_what_waits(principal, head, look))
+        and _within_reach(principal, head, look)
     )
 
 
+def shown(principal: Principal, head: Fact, confirmed: Fact | None, look: Look) -> Fact | None:
+    """Which revision of a fact to show: its head, else the confirmed text that is kept beside a proposal, else none."""
+    if can_see(principal, head, look):
+        return head
+    kept_beside = confirmed is not None and not look.past and can_see(principal, confirmed, look)
+    return confirmed if kept_beside else None
+
+
 def shown_filter(principal: Principal, look: Look) -> Filter:
-    """`can_see` of a fact that is `found`, as a filter of index documents (fields: `domain.retrieval.documents`).
+    """`can_see` of a fact that is `recalled`, as a filter of index documents (fields: `domain.retrieval.documents`).
 
     Only current facts have documents, so the filter says nothing of closed and erased ones.
     """
@@ -58,13 +70,15 @@ def shown_filter(principal: Principal, look: Look) -> Filter:
         else AllOf()
     )
     kept = AnyOf((Missing("expires_at"), Range("expires_at", gt=times.epoch_ms(look.now))))
-    return AllOf((readable_filter(principal), agent, kept, Missing("review")))
+    return AllOf(
+        (readable_filter(principal), agent, kept, Missing("review"), reach_filter(principal, look.agent))
+    )
 
 
 def may_pass(
     principal: Principal, agent_id: str | None, expires_at: str | None, look: Look, *, in_review: bool
 ) -> bool:
-    """Whether `can_see` may still allow a fact that is `found`, by what a row of a list says of it."""
+    """Whether `can_see` may still allow a fact of a list, by what its row says of it."""
     return (
         not in_review
         and (expires_at is None or expires_at > look.now)
@@ -77,7 +91,21 @@ def _is_of_this_agent(principal: Principal, agent_id: str | None) -> bool:
 
 
 def _knows_what_waits(principal: Principal, head: Fact, look: Look) -> bool:
-    """Administrators know it by its id; so does its writer, to replace or delete it, but not to read it."""
+    """Administrators know it by its id; so does its writer, to replace or delete it, but not to read it.
+
+    A memory was written by its agent, for whoever acts for the owner.
+    """
     by = head.attributed_to
     wrote_it = (by.kind, by.id) == (principal.actor.kind, principal.actor.id)
-    return look.way != "found" and (principal.admin or (look.way == "write" and wrote_it))
+    if by.kind == "agent" and by.id == head.agent_id:
+        wrote_it = wrote_it or (acts_for(principal, head.scope) and uses(principal, by.id))
+    if look.way == "write":
+        return principal.admin or wrote_it
+    return look.way == "by-id" and principal.admin
+
+
+def _within_reach(principal: Principal, head: Fact, look: Look) -> bool:
+    """Reach governs what is recalled; elsewhere administrators see every memory, others what was not rejected."""
+    if look.way == "recalled":
+        return reaches(principal, head, look.agent)
+    return head.reach != "account-rejected" or principal.admin

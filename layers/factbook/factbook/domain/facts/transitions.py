@@ -38,7 +38,7 @@ def open_fact(
 
     Raises RequestTooLarge.
     """
-    fact = _with_expiry(
+    fact = with_expiry(
         Fact(
             id=fact_id,
             type=fact_type,
@@ -202,7 +202,7 @@ def _advance(
             issues=[{"path": "/validUntil", "message": "must be later than validFrom"}],
         )
     require_time_left(head.kept_from or head.created_at, following.retention, keep, now)
-    return closed, _with_expiry(following, keep)
+    return closed, with_expiry(following, keep)
 
 
 def _require_room(fact: Fact) -> None:
@@ -230,7 +230,8 @@ def _payload_fields(payload: Payload) -> dict[str, Any]:
     }
 
 
-def _with_expiry(fact: Fact, keep: KeepLimits | None) -> Fact:
+def with_expiry(fact: Fact, keep: KeepLimits | None) -> Fact:
+    """The fact with the end that its retention says, else `keep`."""
     return fact.model_copy(
         update={"expires_at": expiry(fact.kept_from or fact.created_at, fact.retention, keep)}
     )

@@ -19,6 +19,10 @@ SCOPE_FIELDS = {
 }
 
 
+BESIDE = "/confirmed"
+"""Ends the id of the record of a confirmed text that stands beside a proposal; before it stands the fact's id."""
+
+
 def scope_fields(scope: Scope) -> dict[str, FieldValue]:
     stated = scope.to_json()
     named = {field: stated[key] for key, field in SCOPE_FIELDS.items() if key in stated}

@@ -11,6 +11,7 @@ from typing import Protocol
 
 from factbook.domain import times
 from factbook.domain.facts.fact import Fact
+from factbook.domain.facts.reach import restored
 
 MARKS_KEPT = 16
 
@@ -31,7 +32,8 @@ class Head:
     `edition` grows by one at every write of the head, in-place ones included; it orders the index. `life` tells a fact
     from one that had its id before: the time of its first write, in epoch milliseconds. `subjects` are those of all its
     revisions, as `kind:id`. A head of the former format has neither: its life stays untold, its subjects are collected
-    (`usecases.facts.upgrading`).
+    (`usecases.facts.upgrading`). `confirmed`: the confirmed text that is kept beside a proposal over it, as it was, with
+    the edition at which it was put there. `lapsed`: see `settled`.
     """
 
     fact: Fact
@@ -39,6 +41,10 @@ class Head:
     marks: tuple[Mark, ...] = ()
     life: int | None = None
     subjects: tuple[str, ...] | None = None
+    confirmed: "Head | None" = None
+    lapsed: Fact | None = None
+    beside: bool = False
+    """Whether this is a confirmed text beside a head, and no head."""
 
     @classmethod
     def first(cls, fact: Fact, mark: Mark) -> "Head":
@@ -59,7 +65,31 @@ class Head:
             edition=self.edition + 1,
             marks=(*first, *later[-MARKS_KEPT:]),
             subjects=subjects,
+            confirmed=self._beside(fact),
+            lapsed=None,
         )
+
+    @property
+    def confirmed_fact(self) -> Fact | None:
+        return None if self.confirmed is None else self.confirmed.fact
+
+    def _beside(self, following: Fact) -> "Head | None":
+        """The confirmed text stays beside the head for as long as proposals follow it."""
+        if following.reach != "account-proposed" or not following.current:
+            return None
+        if self.fact.reach == "account" and self.fact.current:
+            return Head(self.fact, self.edition + 1, life=self.life, beside=True)
+        return self.confirmed
+
+    def settled(self, now: str) -> "Head":
+        """The head as it is at `now`: of a proposal past its window the confirmed text is the next revision.
+
+        `lapsed` is then the proposal as it is closed. Nothing has stored either yet; the next write does.
+        """
+        if self.confirmed is None or not self.fact.expired(now) or self.fact.expires_at is None:
+            return self
+        lapsed, fact = restored(self.fact, self.confirmed.fact, None, self.fact.expires_at)
+        return replace(self, fact=fact, edition=self.edition + 1, confirmed=None, lapsed=lapsed)
 
     def mark_of(self, key: str) -> Mark | None:
         return next((mark for mark in self.marks if mark.key == key), None)

@@ -31,7 +31,7 @@ class FactWalk(Protocol):
 
 @dataclass(frozen=True)
 class FactRecord:
-    """One change of a fact's head. Gone: `head` is the last one and the table's time to live (or an erasure) took it.
+    """One change of a fact's head, or of the confirmed text beside it. Gone: `head` is the last one and the table's time to live (or an erasure) took it.
 
     `former`: the last head of an earlier life, whose place this one took.
     """
@@ -51,4 +51,6 @@ class FactRecord:
     @property
     def ended(self) -> Head | None:
         """The last head of a life that ended with this record."""
+        if self.head is not None and self.head.beside:
+            return None
         return self.head if self.gone else self.former

@@ -3,6 +3,7 @@
 from factbook.domain.access.principals import Principal
 from factbook.domain.access.rules import require_write
 from factbook.domain.errors import BadInput, PermissionDenied
+from factbook.domain.facts import reach
 from factbook.domain.facts.fact import Fact, FactChanges
 from factbook.domain.facts.ids import fact_id_for
 from factbook.domain.facts.transitions import (
@@ -76,7 +77,8 @@ def supersede_fact(
         require_changeable(head.fact, expected)
         keep = _keep(ports, head.fact)
         payload = change.payload(content) if content.given or content.ref else None
-        return Advance(head, *supersede(head.fact, changes, payload, principal, now, keep))
+        closed, following = supersede(head.fact, changes, payload, principal, now, keep)
+        return Advance(head, closed, reach.changed(head.fact, following, principal, keep))
 
     return change.run(decide)
 
@@ -91,7 +93,11 @@ def verify_fact(
         if principal.actor.kind != "user":
             raise PermissionDenied("Only a person may verify a fact. Use a user's token.", factId=fact_id)
         require_changeable(head.fact, expected)
-        return Advance(head, *verify(head.fact, principal, now, _keep(ports, head.fact)))
+        keep = _keep(ports, head.fact)
+        closed, following = verify(head.fact, principal, now, keep)
+        following = reach.without_window(following, keep)
+        released = {"review": None, "review_why": None} if reach.may_decide(principal) else {}
+        return Advance(head, closed, following.model_copy(update=released))
 
     return FactChange(ports, principal, operation, fact_id).run(decide)
 
@@ -103,6 +109,7 @@ def delete_fact(
 
     def decide(head: Head | None, now: str) -> Decision:
         head = require_open(ports, principal, fact_id, head)
+        reach.require_deletable(head.fact, head.confirmed_fact, principal)
         require_changeable(head.fact, expected)
         return Amend(head, close(head.fact, principal.name, now, "deleted"))
 

@@ -11,7 +11,7 @@ A rule checks in the order that the API promises: not found and permission (`req
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from factbook.domain.access.principals import Principal
 from factbook.domain.access.rules import require_write
@@ -101,14 +101,21 @@ class FactChange:
         fact_id: str,
         *,
         lives_again: bool = False,
+        judged: bool | None = None,
     ) -> None:
-        """`lives_again`: the write may begin a new life of the id, so that nothing of one that is over answers it."""
+        """`lives_again`: the write may begin a new life of the id, so that nothing of one that is over answers it.
+
+        `judged`: new content waits for a person when it reads like an instruction; what agents write does, unless they
+        administer the tenant.
+        """
         self._ports = ports
         self._principal = principal
         self._key, self._body = short_digest(operation.key), short_digest(operation.body)
         self._former_body = None if operation.former_body is None else short_digest(operation.former_body)
         self._fact_id = fact_id
         self._lives_again = lives_again
+        agent = principal.actor.kind == "agent" and not principal.admin
+        self._is_judged = agent if judged is None else judged
         self.left = False
         """Whether the answer was there already, and this write committed nothing."""
         self._payload: Payload | None = None
@@ -143,13 +150,14 @@ class FactChange:
                 self._settle(decision.fact)
                 self.left = True
                 return decision.fact
+            decision = self._judged(decision)
             there: Head | None = None
             with suppress(Contended):
                 there = self._commit(decision)
                 if there is None:
                     self._settle(decision.fact)
                     return decision.fact
-            if head is None and there is not None:
+            if head is None and there is not None and there.confirmed is None:
                 head = there
             elif attempt < ATTEMPTS:
                 _pause(attempt)
@@ -157,7 +165,31 @@ class FactChange:
         raise Throttled
 
     def _read(self) -> Head | None:
-        return self._ports.facts.head(self._principal.tenant, self._fact_id)
+        """The head as it is now. A proposal past its window gives way to the confirmed text first, in a transaction of its
+        own. Raises Throttled when others are always faster.
+        """
+        store = self._ports.facts
+        for attempt in range(1, ATTEMPTS + 1):
+            head = store.head(self._principal.tenant, self._fact_id)
+            settled = None if head is None else head.settled(self._ports.clock.now())
+            if head is None or settled is None or settled.lapsed is None:
+                return head
+            with suppress(Contended):
+                restored = replace(settled, lapsed=None)
+                if store.advance(head, settled.lapsed, restored) is None:
+                    return restored
+            _pause(attempt)
+        raise Throttled
+
+    def _judged(self, decision: Create | Advance | Amend) -> Create | Advance | Amend:
+        """What is to be committed; it waits for a person if its content is new and reads like an instruction."""
+        if self._payload is None:
+            return decision
+        text = decision.fact.content_text
+        waits = self._is_judged and text is not None and self._ports.reads_like_instruction(text)
+        why = ("instruction-like",) if waits else None
+        update = {"review": "pending" if waits else None, "review_why": why}
+        return replace(decision, fact=decision.fact.model_copy(update=update))
 
     def _commit(self, decision: Create | Advance | Amend) -> Head | None:
         """The head that was in the way, None if nothing was. Raises Contended."""

@@ -59,10 +59,15 @@ _NARROWER = {
 
 
 def list_facts(
-    ports: FactPorts, principal: Principal, query: Query, limit: int, before: str = NEWEST
+    ports: FactPorts,
+    principal: Principal,
+    query: Query,
+    limit: int,
+    before: str = NEWEST,
+    look: gate.Look | None = None,
 ) -> Page:
-    """At most `limit` facts visible to the principal, from position `before` on."""
-    look = ports.look(past=query.as_of is not None)
+    """At most `limit` facts visible to the principal, from position `before` on; `look`: found in a list, else."""
+    look = look or ports.look(past=query.as_of is not None)
     if query.as_of is not None:
         before = min(before, query.as_of + NEWEST)
     sources, rows_read = _sources(ports, principal, query, before)
@@ -84,9 +89,11 @@ def list_facts(
 def _shown(
     ports: FactPorts, principal: Principal, query: Query, head: Head | None, look: gate.Look
 ) -> Fact | None:
-    if head is None or not gate.can_see(principal, head.fact, look):
+    if head is None:
         return None
-    return head.fact if query.as_of is None else revision_at(ports, head, query.as_of)
+    head = head.settled(look.now)
+    fact = gate.shown(principal, head.fact, head.confirmed_fact, look)
+    return fact if fact is None or query.as_of is None else revision_at(ports, head, query.as_of)
 
 
 def _keeps(principal: Principal, query: Query, row: Row, look: gate.Look) -> bool:

@@ -23,7 +23,9 @@ class FactPorts:
     """A tenant's policy: how long to keep what a write says nothing about."""
     by_type: Callable[[], bool]
     """Whether every fact is in the indexes by type: not before those of the former format have been put there."""
+    reads_like_instruction: Callable[[str], bool] = lambda _: False
+    """Whether a content, as JSON text, would tell a model what to do: an agent's such words wait for a person."""
 
-    def look(self, way: Way = "found", *, past: bool = False) -> Look:
+    def look(self, way: Way = "found", *, past: bool = False, agent: str | None = None) -> Look:
         """A look at facts now: whatever else the gate has to know of this instant is added here."""
-        return Look(self.clock.now(), way, past)
+        return Look(self.clock.now(), way, past, agent)

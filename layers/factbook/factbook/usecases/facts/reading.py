@@ -20,7 +20,7 @@ def get_fact(
         head = _require_shown(
             ports, principal, fact_id, ports.facts.head(principal.tenant, fact_id), past=True
         )
-        fact = head.fact if head.fact.version == version else ports.facts.revision(head, version)
+        fact = head.fact if head.fact.version == version else _revision(ports, head, version)
         if fact is None or (as_of is not None and not fact.holds_at(as_of)):
             raise FactNotFound(fact_id)
         return fact
@@ -32,7 +32,8 @@ def get_fact(
         if found is None:
             raise FactNotFound(fact_id)
         return found
-    return head.fact
+    shown = gate.shown(principal, head.fact, head.confirmed_fact, ports.look("by-id"))
+    return shown or head.fact
 
 
 def list_revisions(
@@ -40,9 +41,10 @@ def list_revisions(
 ) -> tuple[list[Fact], int | None]:
     """Revisions newest first, whole; the version to go on below when about 4 MB were not enough."""
     head = _require_shown(ports, principal, fact_id, ports.facts.head(principal.tenant, fact_id), past=True)
-    found = [head.fact] if below is None or below > head.fact.version else []
+    newest = [head.fact] if head.lapsed is None else [head.fact, head.lapsed]
+    found = [fact for fact in newest if below is None or below > fact.version]
     budget = wire.ANSWER_BYTES - sum(fact.wire_bytes for fact in found)
-    below = head.fact.version if found else (below or 1)
+    below = found[-1].version if found else (below or 1)
     closed, more = ports.facts.revisions(head, below, budget)
     found += closed
     return found, found[-1].version if more else None
@@ -66,17 +68,26 @@ def revision_at(ports: FactPorts, head: Head, as_of: str) -> Fact | None:
         low, found = fact.version, fact
     while found is None and high - low > 1:  # version `low` began by then, `high` had not
         middle = (low + high) // 2
-        revision = ports.facts.revision(head, middle)
+        revision = _revision(ports, head, middle)
         if revision is None or revision.holds_at(as_of):
             return revision
         low, high = (middle, high) if revision.updated_at <= as_of else (low, middle)
-    found = found or ports.facts.revision(head, low)
+    found = found or _revision(ports, head, low)
     return found if found is not None and found.holds_at(as_of) else None
+
+
+def _revision(ports: FactPorts, head: Head, version: int) -> Fact | None:
+    """A closed revision, which of a lapsed proposal nothing has stored yet."""
+    if head.lapsed is not None and head.lapsed.version == version:
+        return head.lapsed
+    return ports.facts.revision(head, version)
 
 
 def _require_shown(
     ports: FactPorts, principal: Principal, fact_id: str, head: Head | None, *, past: bool
 ) -> Head:
-    if head is None or not gate.can_see(principal, head.fact, ports.look("by-id", past=past)):
+    look = ports.look("by-id", past=past)
+    head = None if head is None else head.settled(look.now)
+    if head is None or not gate.shown(principal, head.fact, head.confirmed_fact, look):
         raise FactNotFound(fact_id)
     return head

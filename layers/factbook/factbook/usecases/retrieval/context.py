@@ -1,5 +1,6 @@
 """The memory of one turn: what its intents find, as one block of data, with the policies a person verified."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -10,11 +11,12 @@ from factbook.usecases.facts.ports import FactPorts
 from factbook.usecases.retrieval.retrieve import Question, retrieve_facts
 from factbook.usecases.retrieval.searching import Mode, Patience, SearchPorts
 
+NOBODYS_MEMORIES = "memory-needs-participant"
 IntentScope = Literal["same-conversation", "same-user", "same-project", "tenant"]
 
 _NEEDS: dict[IntentScope, tuple[tuple[str, ...], str]] = {
     "same-conversation": (("threadId",), "memory-needs-conversation"),
-    "same-user": (("participantId", "userId"), "memory-needs-participant"),
+    "same-user": (("participantId", "userId"), NOBODYS_MEMORIES),
     "same-project": (("projectId",), "memory-needs-project"),
     "tenant": ((), ""),
 }
@@ -41,6 +43,7 @@ class Turn:
     scope: dict[str, str] = field(default_factory=dict)
     instruction_types: frozenset[str] = frozenset()
     max_tokens: int | None = None
+    agent: str | None = None
 
 
 @dataclass(frozen=True)
@@ -50,10 +53,19 @@ class TurnMemory:
     degraded: str | None
 
 
-def build_context(ports: FactPorts, engine: SearchPorts, principal: Principal, turn: Turn) -> TurnMemory:
-    """Raises as `retrieve_facts`: an intent by meaning fails its turn when there are no embeddings."""
+def build_context(
+    ports: FactPorts,
+    engine: SearchPorts,
+    principal: Principal,
+    turn: Turn,
+    standing: Sequence[Fact] | None = (),
+) -> TurnMemory:
+    """`standing`: what stands before all else; None when the turn names nobody whose memories to look for.
+
+    Raises as `retrieve_facts`: an intent by meaning fails its turn when there are no embeddings.
+    """
     rankings: list[list[MemoryItem]] = []
-    warnings: dict[str, None] = {}
+    warnings: dict[str, None] = {} if standing is not None else {NOBODYS_MEMORIES: None}
     degraded: str | None = None
     patience = Patience()  # of the turn: however many intents it has, its query is embedded once
     for intent in turn.intents:
@@ -61,11 +73,22 @@ def build_context(ports: FactPorts, engine: SearchPorts, principal: Principal, t
         if scope is None:
             warnings[warning] = None
             continue
-        question = Question(intent.mode, turn.query, intent.limit, intent.types, intent.type_prefix, scope)
+        question = Question(
+            intent.mode,
+            turn.query,
+            intent.limit,
+            intent.types,
+            intent.type_prefix,
+            scope,
+            agent=turn.agent,
+        )
         found = retrieve_facts(ports, engine, principal, question, patience)
         rankings.append([_item(fact) for fact, _ in found.facts])
         degraded = degraded or found.degraded
-    rendered = render_memory(interleave(rankings), turn.instruction_types, turn.max_tokens)
+    first = [_item(fact) for fact in standing or ()]
+    met = {item.id for item in first}
+    ranked = first + [item for item in interleave(rankings) if item.id not in met]
+    rendered = render_memory(ranked, turn.instruction_types, turn.max_tokens)
     return TurnMemory(rendered, tuple(warnings), degraded)
 
 

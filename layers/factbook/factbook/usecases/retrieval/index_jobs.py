@@ -15,7 +15,7 @@ from typing import TypeVar
 from factbook.domain.errors import SearchUnavailable, StorageUnavailable, Throttled
 from factbook.domain.log.chain import read_log_id
 from factbook.domain.retrieval.documents import Tombstone
-from factbook.domain.retrieval.searchable import index_version, searchable
+from factbook.domain.retrieval.searchable import BESIDE, index_version, searchable
 from factbook.ports.clock import Clock
 from factbook.ports.deadline import Deadline
 from factbook.ports.facts.store import FactStore, Head
@@ -129,7 +129,10 @@ def _bring_again(
     ports: IndexJobPorts, tenant: str, waiting: Sequence[Troubled], deadline: Deadline
 ) -> tuple[dict[str, int], Outcome]:
     """The versions of the facts that are still there, and what became of all."""
-    heads = ports.facts.heads(tenant, [note.id for note in waiting if note.source == "facts"])
+    noted = {note.id for note in waiting if note.source == "facts"}
+    found = ports.facts.heads(tenant, sorted({name.removesuffix(BESIDE) for name in noted}))
+    records = {indexing.name_of(each)[1]: each for each in indexing.with_confirmed(found.values())}
+    heads = {name: each for name, each in records.items() if name in noted}
     outcome = indexing.index_heads(ports.indexing, heads.values(), deadline)
     places = [read_log_id(note.id) for note in waiting if note.source == "conversations"]
     entries = ports.entries.several(tenant, [(each.run_id, each.sequence) for each in places if each])
@@ -237,7 +240,7 @@ def _settle(ports: IndexJobPorts, job: Job, _: Deadline) -> Iterator[Job]:
 def _facts(ports: IndexJobPorts, job: Job, deadline: Deadline) -> Iterator[Job]:
     page = ports.walk.heads(None, job.cursor, PAGE)
     for heads, cursor in jobs.portions(page, indexing.weight, PORTION_BYTES):
-        wanting = _without_held(ports, job, heads, indexing.name_of, _state_of_head)
+        wanting = _without_held(ports, job, indexing.with_confirmed(heads), indexing.name_of, _state_of_head)
         _check(indexing.bring_heads(ports.indexing, wanting, deadline, [_target(ports, job)]))
         job = job.at(cursor, records=len(heads), changed=len(wanting))
         yield job if cursor else job.turned("messages")
@@ -262,7 +265,8 @@ def _orphans(ports: IndexJobPorts, job: Job, _: Deadline) -> Iterator[Job]:
     live = [entry for entry in page.entries if entry.live and ":" not in entry.id]
     gone: list[Entry] = []
     for tenant, own in _by_tenant(live, lambda entry: entry.tenant).items():
-        there = ports.facts.heads(tenant, [entry.id for entry in own])
+        heads = ports.facts.heads(tenant, sorted({entry.id.removesuffix(BESIDE) for entry in own}))
+        there = {indexing.name_of(each)[1] for each in indexing.with_confirmed(heads.values())}
         gone += [entry for entry in own if entry.id not in there]
     ports.indexing.index.apply(
         [Tombstone(entry.tenant, entry.id, entry.version) for entry in gone], index=index

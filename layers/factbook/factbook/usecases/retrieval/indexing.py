@@ -15,7 +15,7 @@ from factbook.domain.facts.fact import Fact
 from factbook.domain.filters import Fields
 from factbook.domain.policy.policies import EVERY_INDEX, IndexName
 from factbook.domain.retrieval.documents import Change, Chunk, Put, Tombstone, chunks
-from factbook.domain.retrieval.searchable import content_words, fact_fields, index_version, searchable
+from factbook.domain.retrieval.searchable import BESIDE, content_words, fact_fields, index_version, searchable
 from factbook.domain.retrieval.tokenizer import Tokenizer
 from factbook.ports.deadline import NEVER, Deadline
 from factbook.ports.facts.blobs import BlobReader
@@ -160,7 +160,12 @@ def forget(ports: IndexingPorts, tenant: str, record: str, version: int) -> Outc
 
 
 def name_of(head: Head) -> Name:
-    return head.fact.scope.tenant_id, head.fact.id
+    return head.fact.scope.tenant_id, head.fact.id + (BESIDE if head.beside else "")
+
+
+def with_confirmed(heads: Iterable[Head]) -> list[Head]:
+    """Heads, each followed by the confirmed text beside it: a record of its own."""
+    return [each for head in heads for each in (head, head.confirmed) if each is not None]
 
 
 def weight(head: Head) -> int:
@@ -184,7 +189,7 @@ def _drafts(ports: IndexingPorts, head: Head) -> list[Draft]:
 def _draft(ports: IndexingPorts, head: Head) -> Draft:
     """Raises what the stores raise when the fact's payload or its tenant's policy cannot be read."""
     fact = head.fact
-    draft = Draft(fact.scope.tenant_id, fact.id, _version(head), "facts")
+    draft = Draft(*name_of(head), _version(head), "facts")
     indexes = ports.policies.policy(draft.tenant).indexes_of(fact.type) if searchable(fact) else ()
     if not indexes:
         return draft

@@ -12,7 +12,8 @@ from factbook.domain.errors import BadInput, SemanticUnavailable
 from factbook.domain.facts import gate
 from factbook.domain.facts.fact import Fact
 from factbook.domain.filters import AllOf, AnyOf, Equals, Filter, Missing, OneOf, Prefix, Range, evaluate
-from factbook.domain.retrieval.searchable import FACTS, SCOPE_FIELDS, fact_fields, index_version
+from factbook.domain.retrieval.searchable import BESIDE, FACTS, SCOPE_FIELDS, fact_fields, index_version
+from factbook.ports.facts.store import Head
 from factbook.usecases.facts.listing import Query, list_facts
 from factbook.usecases.facts.ports import FactPorts
 from factbook.usecases.merging import NEWEST
@@ -43,6 +44,7 @@ class Question:
     min_score: float | None = None
     embedding_model: str | None = None
     after: tuple[tuple[str, int], ...] = ()
+    agent: str | None = None
 
 
 @dataclass(frozen=True)
@@ -66,24 +68,50 @@ def retrieve_facts(
     """
     patience = patience or Patience()
     require_active_model(engine, question)
-    look = ports.look()
+    look = ports.look("recalled", agent=question.agent)
     rule = asked_rule(principal, question, look)
     if question.mode == "list":
         return _listed(ports, principal, question, rule, look)
 
     def read(versions: dict[str, int]) -> dict[str, Fact]:
-        heads = ports.facts.heads(principal.tenant, list(versions))
+        heads = ports.facts.heads(principal.tenant, sorted({key.removesuffix(BESIDE) for key in versions}))
+        found = {
+            key: _as_indexed(
+                principal, heads.get(key.removesuffix(BESIDE)), look, version, key.endswith(BESIDE)
+            )
+            for key, version in versions.items()
+        }
         return {
-            key: head.fact
-            for key, head in heads.items()
-            if index_version(head.fact, head.edition) == versions[key]
-            and may_answer(principal, head.fact, rule, look)
+            key: fact
+            for key, fact in found.items()
+            if fact is not None and may_answer(principal, fact, rule, look)
         }
 
     behind = is_behind(ports, engine, principal, question.after, patience)
     asked = Asked(question.mode, question.text, question.limit, question.min_score)
     answer = find(engine, principal.tenant, asked, rule, read, patience)
     return Found(_within_size(list(answer.found)), answer.degraded or ("index-behind" if behind else None))
+
+
+def _as_indexed(
+    principal: Principal,
+    head: Head | None,
+    look: gate.Look,
+    version: int,
+    beside: bool,  # noqa: FBT001
+) -> Fact | None:
+    """The fact of a hit, if it is what was indexed. Whoever sees a proposal sees it instead of the text it is over."""
+    if head is None:
+        return None
+    settled = head.settled(look.now)
+    indexed = head.confirmed if beside else head
+    if indexed is None or index_version(indexed.fact, indexed.edition) != version:
+        return None
+    if not beside:
+        return head.fact if settled.lapsed is None else None
+    if settled.lapsed is not None:
+        return settled.fact
+    return None if gate.can_see(principal, head.fact, look) else indexed.fact
 
 
 def asked_rule(principal: Principal, question: Question, look: gate.Look) -> Filter:
@@ -166,7 +194,7 @@ def _listed(
     found: list[tuple[Fact, float | None]] = []
     position = NEWEST
     for _ in range(LIST_PAGES):
-        page = list_facts(ports, principal, query, LIST_PAGE, position)
+        page = list_facts(ports, principal, query, LIST_PAGE, position, look)
         found += [(fact, None) for fact in page.facts if may_answer(principal, fact, rule, look)]
         if len(found) >= question.limit or page.position is None:
             return Found(_within_size(found[: question.limit]))
