@@ -18,6 +18,7 @@ STATUSES: dict[type[e.FactbookError], int] = {
     e.LegalHold: 409,
     e.ErasureInProgress: 409,
     e.MemoryFull: 409,
+    e.NotInReview: 409,
     e.LogChanged: 409,
     e.IdempotencyMismatch: 409,
     e.ReplayWithheld: 409,

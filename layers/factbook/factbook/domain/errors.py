@@ -7,7 +7,7 @@ FactbookError
 ├── AuthMissing · AuthExpired · AuthRevoked     401
 ├── PermissionDenied         403
 ├── NotFound · FactNotFound  404
-├── FactChanged · FactExists · LegalHold · ErasureInProgress · MemoryFull · LogChanged · IdempotencyMismatch · ReplayWithheld   409
+├── FactChanged · FactExists · LegalHold · ErasureInProgress · MemoryFull · NotInReview · LogChanged · IdempotencyMismatch · ReplayWithheld   409
 ├── SemanticUnavailable · RefreshHandlerMissing  422
 ├── Unsupported              501
 └── Throttled · SearchUnavailable · StorageUnavailable      429, 503
@@ -119,6 +119,16 @@ class ErasureInProgress(Conflict):
 
 class MemoryFull(Conflict):
     code = "memory-full"
+
+
+class NotInReview(Conflict):
+    code = "not-in-review"
+
+    def __init__(self, fact_id: str) -> None:
+        super().__init__(
+            "Nothing about this fact waits for a decision. GET /v1/memory/reviews lists what does.",
+            factId=fact_id,
+        )
 
 
 class LogChanged(Conflict):

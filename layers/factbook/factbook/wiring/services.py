@@ -1,7 +1,7 @@
 """The composition root: the only module that makes clients and wires adapters to use cases."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
@@ -26,11 +26,19 @@ from factbook.usecases.policy.policies import KnownPolicies
 
 if TYPE_CHECKING:
     from factbook.ports.jobs import JobStore
+    from factbook.usecases.memories.ports import MemoryPorts
     from factbook.wiring.facts.services import FactServices
     from factbook.wiring.log.services import LogServices
     from factbook.wiring.retrieval.services import SearchServices
 
 from factbook.wiring.clients import make_client
+
+
+def _reads_like_instruction(fact: Fact) -> bool:
+    """The rules are loaded at the first fact they judge: most requests write none of an agent's."""
+    from factbook.wiring.memories.services import reads_like_an_instruction
+
+    return reads_like_an_instruction(fact)
 
 
 class SystemClock:
@@ -67,12 +75,26 @@ class Services:
             signing_key=self._signing_key,
             policy=self.policies.policy,
             by_type=lambda: self._upgraded("facts") is not None,
+            reads_like_instruction=_reads_like_instruction,
         )
 
     @cached_property
     def _upgraded(self) -> TrustedAnswers[str, bool | None]:
         """True for good, once no fact of the former format is left; None is asked for again."""
         return TrustedAnswers(lambda _: is_upgraded(self.jobs) or None, math.inf)
+
+    @cached_property
+    def memories(self) -> "MemoryPorts":
+        from factbook.wiring.memories.services import memory_ports
+
+        return memory_ports(self.memory, self._dynamodb, self.settings.facts_table)
+
+    def standing_of_turn(
+        self, principal: Principal, agent: str, scope: dict[str, str]
+    ) -> Sequence[Fact] | None:
+        from factbook.usecases.memories.standing import standing_of_turn
+
+        return standing_of_turn(self.memories, principal, agent, scope)
 
     @cached_property
     def facts(self) -> "FactServices":

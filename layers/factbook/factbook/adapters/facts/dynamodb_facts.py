@@ -27,7 +27,6 @@ from factbook.domain.facts.type_order import type_place
 from factbook.ports.contention import Contended
 from factbook.ports.facts.store import Head, Row
 
-
 LOOKS = 4
 
 
@@ -53,17 +52,26 @@ class DynamoFacts:
         return read_fact(item) if item else None
 
     def heads(self, tenant: str, fact_ids: Sequence[str]) -> dict[str, Head]:
+        found: dict[str, Head] = {}
+        wanted: Sequence[str] = fact_ids
+        for _ in range(LOOKS):
+            whole, wanted = self._heads(tenant, wanted)
+            found |= whole
+            if not wanted:
+                return found
+        raise Contended
+
+    def _heads(self, tenant: str, fact_ids: Sequence[str]) -> tuple[dict[str, Head], list[str]]:
+        """Heads by id, and the ids of proposals that were decided on before the text beside them was read."""
         keys = [(fact_key(tenant, fact_id), HEAD) for fact_id in fact_ids]
         items = batch_get(self._client, self._table, keys)
         heads = {head.fact.id: head for head in map(read_head, items)}
-        beside = [(item["pk"], CONFIRMED) for item in items if "cf" in item]
-        if beside:
-            kept = [read_head(item) for item in batch_get(self._client, self._table, beside)]
-            heads |= {each.fact.id: replace(heads[each.fact.id], confirmed=each) for each in kept}
-            missing = {read_fact(item).id for item in items if "cf" in item} - {each.fact.id for each in kept}
-            again = {fact_id: self.head(tenant, fact_id) for fact_id in missing}
-            heads |= {fact_id: head for fact_id, head in again.items() if head is not None}
-        return heads
+        proposals = {item["pk"]: read_fact(item).id for item in items if "cf" in item}
+        beside = [(where, CONFIRMED) for where in proposals]
+        kept = [read_head(item) for item in batch_get(self._client, self._table, beside)] if beside else []
+        heads |= {each.fact.id: replace(heads[each.fact.id], confirmed=each) for each in kept}
+        torn = [fact_id for fact_id in proposals.values() if heads[fact_id].confirmed is None]
+        return {fact_id: head for fact_id, head in heads.items() if fact_id not in torn}, torn
 
     def revisions(self, head: Head, below: int, budget: int) -> tuple[list[Fact], bool]:
         if below <= 1:

@@ -54,8 +54,9 @@ def retrieve_facts(call: Call) -> Answer:
 
 def build_context(call: Call) -> Answer:
     turn = call.body(ContextRequest).turn(call.principal)
-    services = call.services
-    made = context.build_context(services.memory, services.searching.engine, call.principal, turn)
+    services, who = call.services, call.principal
+    standing = () if turn.agent is None else services.standing_of_turn(who, turn.agent, turn.scope)
+    made = context.build_context(services.memory, services.searching.engine, who, turn, standing)
     body: Json = {
         "system": made.rendered.system,
         "message": made.rendered.message,

@@ -19,6 +19,11 @@ def keyed_fact_id(scope: Scope, fact_type: str, key: str) -> str:
     return _uuid("key:" + dump_json([scope.tenant_id, place, fact_type, key]))
 
 
+def memory_id(tenant: str, owner: str, agent: str, key: str) -> str:
+    """The id of what this agent remembers of this person under this key."""
+    return _uuid("memory:" + dump_json([tenant, owner, agent, key]))
+
+
 def _uuid(identity: str) -> str:
     raw = bytearray(hashlib.sha256(identity.encode()).digest()[:16])
     raw[6] = (raw[6] & 0x0F) | 0x80

@@ -185,8 +185,7 @@ class FactChange:
         """What is to be committed; it waits for a person if its content is new and reads like an instruction."""
         if self._payload is None:
             return decision
-        text = decision.fact.content_text
-        waits = self._is_judged and text is not None and self._ports.reads_like_instruction(text)
+        waits = self._is_judged and self._ports.reads_like_instruction(decision.fact)
         why = ("instruction-like",) if waits else None
         update = {"review": "pending" if waits else None, "review_why": why}
         return replace(decision, fact=decision.fact.model_copy(update=update))

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from factbook.domain.facts.fact import Fact
 from factbook.domain.facts.gate import Look, Way
 from factbook.domain.policy.policies import Policy
 from factbook.ports.clock import Clock
@@ -23,8 +24,8 @@ class FactPorts:
     """A tenant's policy: how long to keep what a write says nothing about."""
     by_type: Callable[[], bool]
     """Whether every fact is in the indexes by type: not before those of the former format have been put there."""
-    reads_like_instruction: Callable[[str], bool] = lambda _: False
-    """Whether a content, as JSON text, would tell a model what to do: an agent's such words wait for a person."""
+    reads_like_instruction: Callable[[Fact], bool] = lambda _: False
+    """Whether a fact would tell a model what to do: such words of an agent wait for a person."""
 
     def look(self, way: Way = "found", *, past: bool = False, agent: str | None = None) -> Look:
         """A look at facts now: whatever else the gate has to know of this instant is added here."""

@@ -1,0 +1,41 @@
+"""Memories as the standing sets and the reviews find them. Eventually consistent; the heads decide."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from factbook.ports.facts.store import Head
+
+ReviewState = Literal["open", "rejected"]
+
+
+@dataclass(frozen=True)
+class ReviewRow:
+    """`order`: since when it waits, and the fact; newest first is descending."""
+
+    order: str
+    fact_id: str
+
+
+class MemoryIndex(Protocol):
+    """Every operation may raise Throttled or StorageUnavailable."""
+
+    def of_owner(self, tenant: str, owner: str, agent: str) -> Sequence[Head]:
+        """Current memories of one person with one agent: what waits or ran out included, what was rejected not.
+
+        A proposal over a confirmed memory is two: its head, and the confirmed text (`beside`). In no order.
+        """
+        ...
+
+    def of_account(self, tenant: str, agent: str) -> Sequence[Head]:
+        """Confirmed memories of the account with one agent: heads, and texts beside proposals. In no order."""
+        ...
+
+    def reviews(
+        self, tenant: str, state: ReviewState, shard: int, before: str, limit: int
+    ) -> tuple[list[ReviewRow], bool]:
+        """Rows of one shard with order < `before`, newest first; whether more remain."""
+        ...
+
+    @property
+    def review_shards(self) -> int: ...

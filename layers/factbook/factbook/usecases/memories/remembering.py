@@ -1,0 +1,158 @@
+"""Remember: what an agent keeps of the person it works for, or of the account.
+
+The id is made of the owner, the agent and the key, so there is one current memory for each key, always. What a write
+meets under the id, and what it makes of it:
+
+nothing, or a life that is over      a new life, at version 1, if the owner has room for one more with this agent
+a memory that was deleted            reopened: the next version of the same life, if there is room
+a current memory                     its next version; the same words restart its window alone
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from factbook.domain import times
+from factbook.domain.access.principals import Principal
+from factbook.domain.access.rules import require_write
+from factbook.domain.errors import MemoryFull, PermissionDenied
+from factbook.domain.facts.fact import Fact
+from factbook.domain.facts.ids import fact_id_for, memory_id
+from factbook.domain.facts.reach import acts_for
+from factbook.domain.facts.transitions import ended_at, require_changeable
+from factbook.domain.memories import statements
+from factbook.domain.memories.keys import similar_keys
+from factbook.domain.memories.statements import Statement
+from factbook.domain.policy.retention import KeepLimits
+from factbook.domain.strict_json import Json
+from factbook.ports.facts.store import Head
+from factbook.ports.operations import Operation
+from factbook.usecases.facts.engine import Advance, Amend, Create, Decision, FactChange, Leave
+from factbook.usecases.facts.payloads import Content, content_hash
+from factbook.usecases.memories.ports import MemoryPorts
+from factbook.usecases.memories.standing import living
+
+
+@dataclass(frozen=True)
+class Remembered:
+    """`created`: the write began a life. `similar`: keys of the same owner and agent that look like this one."""
+
+    fact: Fact
+    created: bool
+    similar: Sequence[str]
+
+
+def remember(ports: MemoryPorts, principal: Principal, operation: Operation, said: Statement) -> Remembered:
+    """Raises PermissionDenied (another's agent or person, a confirmed key that is to be personal), MemoryFull, LegalHold,
+    IdempotencyMismatch.
+    """
+    require_own_agent(principal, said.agent_id)
+    require_own_person(principal, said)
+    tenant = principal.tenant
+    fact_id = (
+        fact_id_for(operation.key)
+        if said.key is None
+        else memory_id(tenant, said.owner, said.agent_id, said.key)
+    )
+    there = living(ports.index.of_owner(tenant, said.owner, said.agent_id), ports.facts.clock.now())
+    known = any(fact.id == fact_id for fact in there)
+    full = len(there) >= ports.facts.policy(tenant).limits.memories_per_agent
+    change = FactChange(ports.facts, principal, operation, fact_id, lives_again=True, judged=True)
+    rule = _Rule(ports, principal, said, fact_id, change, there if full else ())
+    fact = change.run(rule.decide, expect_new=not (known or full))
+    others = [each.key for each in there if each.key is not None]
+    similar = [] if said.key is None else similar_keys(said.key, others)
+    return Remembered(fact, fact.version == 1 and not change.left and not rule.amended, similar)
+
+
+def require_own_agent(principal: Principal, agent: str) -> None:
+    """Raises PermissionDenied for an agent that is not the token's."""
+    bound = principal.agent_id is not None or principal.actor.kind == "agent"
+    if bound and principal.agent_id != agent:
+        raise PermissionDenied("Your token belongs to another agent. Name its own agent id.")
+
+
+def require_own_person(principal: Principal, said: Statement) -> None:
+    """Raises PermissionDenied unless the caller is the person, or writes the project of the participant."""
+    if not acts_for(principal, said.scope):
+        raise PermissionDenied(
+            "A user's memories are that user's alone, a participant's need write on the project. "
+            "Use a token of the person, or of who acts for them."
+        )
+    require_write(principal, said.scope)
+
+
+class _Rule:
+    """What one remembering makes of the head it meets. `crowd`: the memories there are, when there is no room for more."""
+
+    def __init__(
+        self,
+        ports: MemoryPorts,
+        principal: Principal,
+        said: Statement,
+        fact_id: str,
+        change: FactChange,
+        crowd: Sequence[Fact],
+    ) -> None:
+        self._ports = ports
+        self._principal = principal
+        self._said = said
+        self._fact_id = fact_id
+        self._change = change
+        self._crowd = crowd
+        self._content = Content({"text": said.text})
+        self.amended = False
+
+    def decide(self, head: Head | None, now: str) -> Decision:
+        self.amended = False
+        said, principal, keep = self._said, self._principal, self._keep
+        if head is None or head.fact.over(now):
+            self._require_room()
+            start = now if head is None else times.later_than(now, ended_at(head.fact))
+            fact = statements.first_remembered(
+                said, self._fact_id, self._change.payload(self._content), principal, start, keep
+            )
+            return Create(fact, instead_of=head)
+        if not head.fact.current:
+            self._require_room()
+            payload = self._change.payload(self._content)
+            return Advance(
+                head, head.fact, statements.reopened_by(said, head.fact, payload, principal, now, keep)
+            )
+        return self._again(head, now)
+
+    def _again(self, head: Head, now: str) -> Decision:
+        said, principal, keep = self._said, self._principal, self._keep
+        if said.about == "user" and head.confirmed is not None:
+            raise statements.confirmed_is_the_accounts(head.fact.id)
+        if head.fact.reach == "account-rejected":
+            self._require_room()
+        statements.reach_again(said, head.fact, principal)
+        require_changeable(head.fact, None)
+        digest = content_hash(self._ports.facts, principal.tenant, head.fact.id, self._content)
+        if statements.says_the_same(said, head.fact, digest):
+            if head.fact.reach == "account":
+                return Leave(head.fact)
+            self.amended = True
+            return Amend(head, statements.kept_longer(said, head.fact, now, keep))
+        payload = self._change.payload(self._content)
+        return Advance(head, *statements.remembered_again(said, head.fact, payload, principal, now, keep))
+
+    def _require_room(self) -> None:
+        if self._crowd:
+            raise memory_full(
+                "This agent remembers as much of this person as it may. Correct or delete a memory instead.",
+                self._ports.facts.policy(self._principal.tenant).limits.memories_per_agent,
+                self._crowd,
+            )
+
+    @property
+    def _keep(self) -> KeepLimits | None:
+        return self._ports.facts.policy(self._principal.tenant).retention_of(self._said.type)
+
+
+def memory_full(message: str, limit: int, crowd: Sequence[Fact]) -> MemoryFull:
+    memories: list[Json] = [
+        {"factId": each.id, "recordedAt": each.updated_at} | ({} if each.key is None else {"key": each.key})
+        for each in crowd
+    ]
+    return MemoryFull(message, limit=limit, memories=memories)
