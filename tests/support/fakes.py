@@ -14,6 +14,7 @@ from factbook.domain.policy.policies import Policy
 from factbook.ports.access.stores import Token
 from factbook.ports.clock import Clock
 from factbook.ports.facts.store import Head, Row
+from factbook.ports.memories.store import ReviewRow
 from factbook.settings import Settings
 from factbook.usecases.facts.ports import FactPorts
 from factbook.wiring.services import Services
@@ -145,7 +146,7 @@ class FakeFacts:
             self._unlist(self._heads[_where(head)])
         self._heads[_where(head)] = head
         for partition in self._partitions(head):
-            self._rows.setdefault(partition, {})[head.fact.id] = _row(head.fact)
+            self._rows.setdefault(partition, {})[head.fact.id] = _row(head)
 
     def _unlist(self, head: Head) -> None:
         for partition in self._partitions(head):
@@ -159,18 +160,60 @@ class FakeFacts:
         ]
 
 
+class FakeMemories:
+    """MemoryIndex over the heads of FakeFacts."""
+
+    review_shards = 4
+
+    def __init__(self, facts: FakeFacts) -> None:
+        self._facts = facts
+
+    def of_owner(self, tenant: str, owner: str, agent: str) -> list[Head]:
+        return [head for head in self._memories(tenant, agent) if head.fact.owner == owner]
+
+    def of_account(self, tenant: str, agent: str) -> list[Head]:
+        return [head for head in self._memories(tenant, agent) if head.fact.reach == "account"]
+
+    def reviews(
+        self, tenant: str, state: str, shard: int, before: str, limit: int
+    ) -> tuple[list[ReviewRow], bool]:
+        found = []
+        for fact in (head.fact for head in self._of(tenant)):
+            rejected = fact.reach == "account-rejected"
+            waits = fact.review is not None or fact.reach == "account-proposed"
+            order = f"{fact.updated_at}|{fact.id}"
+            if fact.current and order < before and shard_of(fact.id, self.review_shards) == shard:
+                found += [ReviewRow(order, fact.id)] if (rejected if state == "rejected" else waits) else []
+        found.sort(key=lambda row: row.order, reverse=True)
+        return found[:limit], len(found) >= limit
+
+    def _memories(self, tenant: str, agent: str) -> list[Head]:
+        heads = self._of(tenant)
+        both = [*heads, *(head.confirmed for head in heads if head.confirmed is not None)]
+        return [
+            head
+            for head in both
+            if head.fact.agent_id == agent and head.fact.current and head.fact.reach != "account-rejected"
+        ]
+
+    def _of(self, tenant: str) -> list[Head]:
+        with self._facts.lock:
+            return [head for (owner, _), head in self._facts._heads.items() if owner == tenant]
+
+
 def _where(head: Head) -> tuple[str, str]:
     return head.fact.scope.tenant_id, head.fact.id
 
 
-def _row(fact: Fact) -> Row:
+def _row(head: Head) -> Row:
+    fact, alone = head.fact, head.confirmed is None  # a row hides nothing that a text beside it may show
     return Row(
         order=f"{fact.created_at}|{fact.id}",
         fact_id=fact.id,
         type=fact.type,
         scope=fact.scope.to_json(),
-        expires_at=fact.expires_at,
-        pending_review=fact.review is not None,
+        expires_at=fact.expires_at if alone else None,
+        pending_review=alone and fact.review is not None,
         agent_id=fact.agent_id,
         owner=fact.owner,
     )

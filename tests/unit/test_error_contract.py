@@ -28,6 +28,7 @@ CONTRACT = {
     "rate-limit-exceeded": 429,
     "refresh-handler-missing": 422,
     "memory-full": 409,
+    "not-in-review": 409,
     "log-changed": 409,
     "search-unavailable": 503,
     "idempotency-key-body-mismatch": 409,

@@ -24,22 +24,26 @@ AROUND = [times.add(NOW, milliseconds=ms) for ms in (-1, 0, 1)]
 AGENTS = [None, "helper", "other"]
 KINDS = ["user", "service", "agent"]
 EXAMPLES, FACTS_EACH = 150, 30
-WAYS = [(way, past) for way in ("found", "by-id", "write") for past in (False, True)]
+WAYS = [(way, past) for way in ("found", "recalled", "by-id", "write") for past in (False, True)]
+REACHES = [None, "user", "account-proposed", "account", "account-rejected"]
 _answers: dict[tuple[str, bool], set[bool]] = {way: set() for way in WAYS}
 
 
 def heads(palette: list[str]) -> st.SearchStrategy[tuple[Json, Fact]]:
-    """A fact's scope and its head: current or closed for any reason, waiting or not. One number names one state."""
+    """A fact's scope and its head: of any reach, current or closed for any reason, waiting or not. One number names one
+    state.
+    """
     writers = [Attribution(kind=kind, id=name) for kind in KINDS for name in (*palette, "svc")]
+    writers.append(Attribution(kind="agent", id="helper"))
     ends = [None, "superseded", "deleted", "erased", "expired"]
-    choices = [writers, ends, [None, "pending"], AGENTS, [None, *AROUND]]
+    choices = [writers, ends, [None, "pending"], AGENTS, [None, *AROUND], REACHES]
 
     def head(place: Json, number: int) -> tuple[Json, Fact]:
         picked: list[Any] = []
         for values in choices:
             number, choice = divmod(number, len(values))
             picked.append(values[choice])
-        writer, end, review, agent, expires_at = picked
+        writer, end, review, agent, expires_at, reach = picked
         fact = Fact(
             id="f",
             type="note",
@@ -51,6 +55,7 @@ def heads(palette: list[str]) -> st.SearchStrategy[tuple[Json, Fact]]:
             attributed_to=writer,
             review=review,
             agent_id=agent,
+            reach=reach,
             expires_at=expires_at,
             invalidated_at=None if end is None else AROUND[0],
             invalidation_reason=end,
@@ -80,7 +85,30 @@ def situations(draw: st.DrawFn) -> tuple[Grants, Principal, list[tuple[Json, Fac
     return who, holder, draw(st.lists(heads(palette), min_size=FACTS_EACH, max_size=FACTS_EACH))
 
 
-def model(who: Grants, holder: Principal, place: Json, fact: Fact, way: str, past: bool) -> bool:
+def for_whom(who: Grants, holder: Principal, place: Json, fact: Fact, wanted: str | None) -> bool:
+    """Whether a memory reaches a principal, said again."""
+    agents = [agent for agent in (holder.agent_id, wanted) if agent is not None]
+    bound = holder.agent_id is not None or holder.actor.kind == "agent"
+    if any(agent != fact.agent_id for agent in agents) or (bound and not agents):
+        return False
+    if "userId" in place:
+        owner = place["userId"] == who.user
+    else:
+        owner = "participantId" in place and (who.admin or place["projectId"] in who.writes)
+    if fact.reach == "account":
+        return owner or who.admin
+    return owner and fact.reach != "account-rejected"
+
+
+def model(
+    who: Grants,
+    holder: Principal,
+    place: Json,
+    fact: Fact,
+    way: str,
+    past: bool,
+    wanted: str | None = None,
+) -> bool:
     """The rule of the design, said again."""
     if not may_read(who, place):
         return False
@@ -90,9 +118,17 @@ def model(who: Grants, holder: Principal, place: Json, fact: Fact, way: str, pas
         return False
     if fact.invalidated_at is not None and not past:
         return False
+    if way == "recalled":
+        if fact.agent_id is not None and not for_whom(who, holder, place, fact, wanted):
+            return False
+    elif fact.reach == "account-rejected" and not who.admin:
+        return False
     if fact.review == "pending":
         own = f"{fact.attributed_to.kind}:{fact.attributed_to.id}" == holder.name
-        return {"found": False, "by-id": who.admin, "write": who.admin or own}[way]
+        mine = fact.model_copy(update={"reach": "user"})
+        remembered = fact.agent_id == fact.attributed_to.id and fact.attributed_to.kind == "agent"
+        own = own or (remembered and for_whom(who, holder, place, mine, None))
+        return {"by-id": who.admin, "write": who.admin or own}.get(way, False)
     return True
 
 
@@ -105,10 +141,13 @@ def test_the_gate_says_what_the_model_says_and_its_filter_what_the_gate_says(sit
             shown = can_see(holder, fact, Look(NOW, way, past))  # type: ignore[arg-type]
             assert shown is model(who, holder, place, fact, way, past), (place, fact, way, past)
             _answers[way, past].add(shown)
-        found = can_see(holder, fact, Look(NOW))
         document = {"tenant": "t", "id": fact.id, **fact_fields(fact)}
-        proposed = searchable(fact) and evaluate(shown_filter(holder, Look(NOW)), document)
-        assert proposed is found, (place, fact)
+        for wanted in AGENTS:
+            look = Look(NOW, "recalled", agent=wanted)
+            found = can_see(holder, fact, look)
+            assert found is model(who, holder, place, fact, "recalled", past=False, wanted=wanted)
+            proposed = searchable(fact) and evaluate(shown_filter(holder, look), document)
+            assert proposed is found, (place, fact)
 
 
 @settings(max_examples=40)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from factbook.domain import wire
 from factbook.domain.access.principals import Principal
 from factbook.domain.access.rules import require_admin
 from factbook.domain.errors import FactNotFound, NotInReview, PermissionDenied
@@ -23,7 +24,6 @@ from factbook.usecases.memories.standing import living
 from factbook.usecases.merging import NEWEST, Source, newest
 
 ROWS = 1_000
-PAGE_BYTES = 3_500_000
 
 
 @dataclass(frozen=True)
@@ -43,6 +43,12 @@ class Review:
     since: str
     fact: Fact
     replaces: Fact | None = None
+
+    @property
+    def wire_bytes(self) -> int:
+        """What it takes in an answer, about."""
+        replaced = 0 if self.replaces is None else self.replaces.wire_bytes
+        return self.fact.wire_bytes + replaced + 300
 
 
 @dataclass(frozen=True)
@@ -99,18 +105,12 @@ def list_reviews(
     rows, position = newest(sources, lambda _: True, limit, ROWS)
     heads = ports.facts.facts.heads(tenant, [row.fact_id for row in rows])
     look = ports.facts.look("by-id")
-    reviews: list[Review] = []
-    size = 0
-    last = before
-    for row in rows:
-        found = _review(ports, principal, state, heads.get(row.fact_id), look)
-        if found is not None:
-            size += found.fact.inline_bytes + (found.replaces.inline_bytes if found.replaces else 0)
-            if reviews and size > PAGE_BYTES:
-                return ReviewPage(reviews, last)
-            reviews.append(found)
-        last = row.order
-    return ReviewPage(reviews, position)
+    found = [(row, _review(ports, principal, state, heads.get(row.fact_id), look)) for row in rows]
+    waiting = [(row, review) for row, review in found if review is not None]
+    kept = wire.fitting(waiting, lambda each: each[1].wire_bytes)
+    if len(kept) < len(waiting):
+        position = kept[-1][0].order
+    return ReviewPage([review for _, review in kept], position)
 
 
 def _rows(

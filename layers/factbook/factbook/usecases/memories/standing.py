@@ -11,6 +11,7 @@ from factbook.domain.facts.reach import acts_for
 from factbook.domain.memories.owners import owner_of
 from factbook.domain.memories.standing import StandingSet, oldest_first
 from factbook.domain.scope import Scope
+from factbook.domain.wire import fitting
 from factbook.ports.facts.store import Head
 from factbook.usecases.memories.ports import MemoryPorts
 from factbook.usecases.merging import at_once
@@ -40,7 +41,7 @@ def standing_set(ports: MemoryPorts, principal: Principal, agent: str, scope: Sc
     own = [] if owner is None else _shown(principal, found[0], look)
     account = _shown(principal, found[-1], look) if principal.admin else []
     others = [fact for fact in account if fact.owner != owner]
-    return StandingSet([*oldest_first(own), *oldest_first(others)])
+    return StandingSet(fitting([*oldest_first(own), *oldest_first(others)], lambda fact: fact.wire_bytes))
 
 
 def own_scope(principal: Principal) -> Scope | None:
