@@ -485,9 +485,8 @@ def test_a_route_to_come_is_unsupported_for_callers_and_says_nothing_to_others(
     service: TenantService,
 ) -> None:
     for method, path in (
-        ("POST", "/v1/memory/remember"),
         ("POST", f"{FACTS}/x/hold"),
-        ("GET", "/v1/memory/agents/planner/memories"),
+        ("GET", "/v1/memory/export"),
         ("POST", "/v1/memory/erasures"),
         ("GET", "/v1/memory/erasures/1/receipt"),
         ("POST", "/mcp"),

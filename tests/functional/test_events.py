@@ -72,6 +72,9 @@ class World:
             "/v1/memory/facts",
             {"type": "acme.preference", "scope": scope, "content": content} | keyed,
         )
+        if route.handler.__name__ in ("confirm_fact", "reject_fact"):
+            said = {"agent": {"id": "copilot"}, "type": "acme.memory", "text": "We sell.", "reach": "account"}
+            fact = admin.call("POST", "/v1/memory/remember", said)
         token = admin.call("POST", "/v1/access/tokens", {"actor": {"kind": "user", "id": "ann"}})
         text = json.dumps(event)
         for example, real in (

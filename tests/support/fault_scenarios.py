@@ -117,6 +117,7 @@ class FaultedTenant:
         self._tenant = tenant = f"tenant-{uuid.uuid4()}"
         self._admin = issue(self.faulty.calm, principal(tenant, "admin", admin=True))
         self._reader = issue(self.faulty.calm, principal(tenant, "reader", "service"))
+        self._boss = issue(self.faulty.calm, principal(tenant, "boss", admin=True))
         self.faulty.wire.reset()
         self.context = self.scenario.prepare(self.faulty.calmly(self._admin))
 
@@ -150,6 +151,16 @@ class FaultedTenant:
         ids = {fact["id"] for fact in listed} | set(self.context.get("ids", ()))
         return sorted((self._life(reader, fact_id) for fact_id in ids), key=repr)
 
+    def memories(self) -> Story:
+        """All lives of the memories, and the standing sets of their owner and of another administrator."""
+        admin, boss = self.admin, self.faulty.calmly(self._boss)
+        ids = {review["fact"]["id"] for review in _page(admin, "/v1/memory/reviews")}
+        ids |= {fact["id"] for fact in _page(admin, "/v1/memory/facts")} | set(self.context.get("ids", ()))
+        owner = admin.as_(self.context["ann"]) if "ann" in self.context else admin
+        lives = sorted((self._life(admin, fact_id) for fact_id in ids), key=repr)
+        # The calm gateway serves one token at a time.
+        return [lives, _standing(self.faulty.calmly(owner.token)), _standing(self.faulty.calmly(boss.token))]
+
     def _life(self, reader: Gateway, fact_id: str) -> list[Any]:
         revisions = reader.call("GET", f"/v1/memory/facts/{fact_id}/revisions").json["data"]
         life = list(reversed(revisions))
@@ -167,6 +178,11 @@ class FaultedTenant:
             [fact["contentHash"], fact["trust"], fact.get("invalidationReason"), fact.get("verifiedBy")]
             for fact in life
         ]
+
+
+def _standing(reader: Gateway) -> list[Any]:
+    answer = reader.call("GET", "/v1/memory/agents/copilot/memories").json
+    return [[fact["content"]["text"], fact["reach"], fact["version"]] for fact in answer["data"]]
 
 
 def _page(reader: Gateway, path: str) -> list[Any]:
@@ -351,6 +367,34 @@ def _expired_key(gateway: Gateway) -> Context:
     return {}
 
 
+def _memory(gateway: Gateway) -> Context:
+    """What ann, who is no administrator, stated about the account."""
+    token = gateway.call("POST", "/v1/access/tokens", {"actor": {"kind": "user", "id": "ann"}}).json["token"]
+    made = gateway.as_(token).call("POST", REMEMBER, STATED | {"reach": "account"})
+    assert made.status == 201, made.text
+    return {"ann": token, "id": made.json["id"], "ids": [made.json["id"]]}
+
+
+def _confirmed(gateway: Gateway) -> Context:
+    made = _memory(gateway)
+    assert gateway.call("POST", f"{FACT}/confirm".format(**made), {}).status == 200
+    return made
+
+
+def _proposed_again(gateway: Gateway) -> Context:
+    made = _confirmed(gateway)
+    assert gateway.as_(made["ann"]).call("POST", REMEMBER, STATED | {"text": "We sell cars."}).status == 200
+    return made
+
+
+def _remembers(**said: Any) -> Callable[[Gateway, Context, str | None], Reply]:
+    def send(gateway: Gateway, context: Context, key: str | None) -> Reply:
+        who = gateway.as_(context["ann"]) if "ann" in context else gateway
+        return who.call("POST", REMEMBER, STATED | said, key=key)
+
+    return send
+
+
 def _tokens(tenant: FaultedTenant) -> Story:
     tokens = _page(tenant.admin, "/v1/access/tokens")
     return sorted([token["actor"]["id"], "revokedAt" in token] for token in tokens)
@@ -398,6 +442,8 @@ def _deletes(path: str, **query: Any) -> Callable[[Gateway, Context, str | None]
 
 FACT, NOTE = "/v1/memory/facts/{id}", {"type": "note", "content": "v1"}
 KEYED = NOTE | {"key": "k", "content": "v2"}
+REMEMBER = "/v1/memory/remember"
+STATED = {"agent": {"id": "copilot"}, "type": "memory", "key": "business", "text": "We sell parts."}
 RUN = "/v1/memory/runs/r1"
 MESSAGE = {"kind": "user-message", "scope": {}, "payload": {"text": "hello"}}
 SEALED = MESSAGE | {"scope": {"userId": "admin"}}
@@ -405,6 +451,7 @@ ROBOT = {"actor": {"kind": "service", "id": "robot"}}
 HEAD, CHANGE, BLOB = "GetItem facts", "TransactWriteItems facts", "PutObject blobs"
 CLAIM = "DeleteObjectTagging blobs"
 NEW, TOKEN = "PutItem facts", "PutItem access"
+STANDING = "Query facts"
 TAIL, ENTRY = "Query log", "PutItem log"
 SCENARIOS = [
     Scenario("POST /v1/memory/facts", _posts("/v1/memory/facts", NOTE)),
@@ -466,6 +513,52 @@ SCENARIOS = [
         _fact,
         takes_key=False,
         struck_at=(NEW,),
+    ),
+    Scenario(
+        "POST /v1/memory/remember", _remembers(), look=FaultedTenant.memories, struck_at=(STANDING, NEW)
+    ),
+    Scenario(
+        "POST /v1/memory/remember, over a confirmed memory",
+        _remembers(text="We sell cars."),
+        _confirmed,
+        look=FaultedTenant.memories,
+        struck_at=(STANDING, HEAD, CHANGE),
+    ),
+    Scenario(
+        "POST /v1/memory/facts/{id}/confirm",
+        _posts(f"{FACT}/confirm", {}),
+        _memory,
+        look=FaultedTenant.memories,
+        struck_at=(STANDING, HEAD, CHANGE),
+    ),
+    Scenario(
+        "POST /v1/memory/facts/{id}/confirm, over a confirmed memory",
+        _posts(f"{FACT}/confirm", {}),
+        _proposed_again,
+        look=FaultedTenant.memories,
+        struck_at=(HEAD, CHANGE),
+    ),
+    Scenario(
+        "POST /v1/memory/facts/{id}/reject",
+        _posts(f"{FACT}/reject", {}),
+        _memory,
+        look=FaultedTenant.memories,
+        struck_at=(HEAD, CHANGE),
+    ),
+    Scenario(
+        "POST /v1/memory/facts/{id}/reject, over a confirmed memory",
+        _posts(f"{FACT}/reject", {}),
+        _proposed_again,
+        look=FaultedTenant.memories,
+        struck_at=(HEAD, CHANGE),
+    ),
+    Scenario(
+        "DELETE /v1/memory/facts/{id}, of a proposal over a confirmed memory",
+        _deletes(FACT),
+        _proposed_again,
+        takes_key=False,
+        look=FaultedTenant.memories,
+        struck_at=(HEAD, CHANGE),
     ),
     Scenario("POST /v1/access/tokens", _posts("/v1/access/tokens", ROBOT), look=_tokens, struck_at=(TOKEN,)),
     Scenario(

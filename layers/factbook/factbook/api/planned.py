@@ -9,15 +9,10 @@ import re
 from factbook.domain.errors import FactbookError, NotFound, Unsupported
 
 PLANNED = (
-    "POST /v1/memory/remember",
-    "POST /v1/memory/facts/{id}/confirm",
-    "POST /v1/memory/facts/{id}/reject",
     "POST /v1/memory/facts/{id}/hold",
     "POST /v1/memory/facts/{id}/release",
     "POST /v1/memory/facts/{id}/refresh",
     "POST /v1/memory/refresh/sweep",
-    "GET /v1/memory/agents/{agentId}/memories",
-    "GET /v1/memory/reviews",
     "POST /v1/memory/erasures",
     "GET /v1/memory/erasures",
     "GET /v1/memory/erasures/export",

@@ -65,6 +65,7 @@ def reopened_by(
             "revision_id": f"{head.id}:{version}",
             "supersedes": head.revision_id,
             "created_at": head.created_at,
+            "kept_from": start,
         }
     )
 
@@ -114,7 +115,7 @@ def _as_said(fact: Fact, said: Statement, reach: Reach, keep: KeepLimits | None)
         "valid_until": said.valid_until,
         "generated_by": said.generated_by,
         "retention": None if stands else _window(said, fact),
-        "kept_from": fact.updated_at,
+        "kept_from": None if fact.version == 1 else fact.updated_at,
     }
     if not stands:
         update |= {"confirmed_by": None, "confirmed_at": None}
