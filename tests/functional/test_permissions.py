@@ -89,6 +89,7 @@ class Story:
 
     def tell(self) -> None:
         self.facts()
+        self.memories()
         self.uploads()
         self.access()
         self.log()
@@ -117,6 +118,18 @@ class Story:
         other = self.call("POST", FACTS, large, 201, key="large")
         self.call("POST", FACTS, large, 201, key="large")
         self.call("DELETE", f"{FACTS}/{other['id']}")
+
+    def memories(self) -> None:
+        said = {"agent": {"id": "copilot"}, "type": "t", "text": "tea", "key": "k", "reach": "account"}
+        person = {"projectId": "p", "participantId": "x"}
+        assert self.reader.call("POST", "/v1/memory/remember", {**said, "scope": person}).status == 201
+        (review,) = self.call("GET", "/v1/memory/reviews")["data"]
+        memory = f"{FACTS}/{review['fact']['id']}"
+        self.call("POST", f"{memory}/confirm", {})
+        again = {**said, "scope": person, "text": "milk"}
+        assert self.reader.call("POST", "/v1/memory/remember", again).status == 200
+        self.call("GET", "/v1/memory/agents/copilot/memories")
+        self.call("POST", f"{memory}/reject", {})
 
     def uploads(self) -> None:
         sent = b'"a large payload"'
@@ -212,9 +225,8 @@ class Story:
                 assert self.reader.call("POST", "/v1/memory/retrieve", narrowed).status == 200
         asked = {"mode": "keyword", "query": "tea", "source": "conversations"}
         self.call("POST", "/v1/memory/retrieve", asked)
-        self.call(
-            "POST", "/v1/memory/context", {"query": "tea", "intents": [{"scope": "tenant", "mode": "both"}]}
-        )
+        turn = {"query": "tea", "agent": "copilot", "intents": [{"scope": "tenant", "mode": "both"}]}
+        self.call("POST", "/v1/memory/context", turn)
 
     def removal(self) -> None:
         handler = self.consumers["index"].lambda_handler

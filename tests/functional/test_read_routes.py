@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from support.fakes import fake_services
+from support.fakes import FakeMemories, fake_services
 from support.gateway import Gateway
 from support.log_fakes import FakeCheckpoints, FakeTree
 from support.principals import issue, principal
@@ -22,15 +22,19 @@ from factbook.domain.facts import gate
 from factbook.domain.facts.fact import Fact
 from factbook.domain.log import gate as log_gate
 from factbook.domain.log.notes import NoteKey
+from factbook.domain.memories.statements import Statement
 from factbook.domain.scope import Scope
 from factbook.ports.log.checkpoints import DirtyRun
 from factbook.usecases.log.checkpoints import CheckpointPorts, checkpoint_all, mark_runs
+from factbook.usecases.memories.ports import MemoryPorts
+from factbook.usecases.memories.remembering import remember
 from factbook_local.openapi import load_apps
 
 ADMIN = principal("t1", "ann", admin=True)
 WRITER = principal("t1", "bob", writes=["x", "y"])
 TYPE, WORD, SAID = "acme.planted", "zebra", "giraffe"
 KEY, PLACE = "striped", {"projectId": "x"}
+PERSON = {"projectId": "x", "participantId": "end-7"}
 SHOWN, HIDDEN = (
     {"projectId": "y", "threadId": "talk", "sessionId": session} for session in ("shown", "hidden")
 )
@@ -56,6 +60,8 @@ class Planted:
     unheard: str
     entry: str
     caused: str
+    memory: str
+    administrator: Gateway
 
     def get(self, path: str, **query: Any) -> Any:
         return self.gateway.call("GET", f"/v1/memory/{path}", query=query)
@@ -81,6 +87,22 @@ class Planted:
 
     def finds(self, mode: str, **asked: Any) -> bool:
         return self.fact in {each["fact"]["id"] for each in self.retrieve(mode, WORD, **asked)["results"]}
+
+    def stands(self) -> bool:
+        reply = self.get("agents/copilot/memories", scope=json.dumps(PERSON))
+        assert reply.status == 200, reply.text
+        return self.memory in {fact["id"] for fact in reply.json["data"]}
+
+    def stands_in_a_block(self) -> bool:
+        asked = {"query": "nothing", "agent": "copilot", "scope": PERSON, "intents": [{"mode": "keyword"}]}
+        reply = self.post("context", **asked)
+        assert reply.status == 200, reply.text
+        return self.memory in {fact["id"] for fact in reply.json["facts"]}
+
+    def is_reviewed(self) -> bool:
+        reply = self.administrator.call("GET", "/v1/memory/reviews")
+        assert reply.status == 200, reply.text
+        return self.memory in {review["fact"]["id"] for review in reply.json["data"]}
 
     def waits(self) -> bool:
         asked = [{"id": self.unheard, "version": 1}]
@@ -170,7 +192,10 @@ FACT_ROADS: dict[str, dict[str, Road]] = {
     "POST /v1/memory/context": {
         "block by words and meaning": lambda here: here.renders("both"),
         "block by list": lambda here: here.renders("list"),
+        "block that begins with the standing set": lambda here: here.stands_in_a_block(),
     },
+    "GET /v1/memory/agents/{agentId}/memories": {"standing set": lambda here: here.stands()},
+    "GET /v1/memory/reviews": {"reviews": lambda here: here.is_reviewed()},
 }
 ENTRY_ROADS: dict[str, dict[str, Road]] = {
     "GET /v1/memory/runs": {
@@ -213,6 +238,8 @@ CHANGES: dict[str, Callable[[Planted], Any]] = {
     ),
     "POST /v1/memory/facts/{id}/supersede": lambda here: here.post(f"facts/{here.fact}/supersede", content=1),
     "POST /v1/memory/facts/{id}/verify": lambda here: here.post(f"facts/{here.fact}/verify"),
+    "POST /v1/memory/facts/{id}/confirm": lambda here: here.post(f"facts/{here.memory}/confirm"),
+    "POST /v1/memory/facts/{id}/reject": lambda here: here.post(f"facts/{here.memory}/reject"),
     "DELETE /v1/memory/facts/{id}": lambda here: here.gateway.call("DELETE", f"/v1/memory/facts/{here.fact}"),
     "POST /v1/memory/blobs": lambda here: here.post("blobs", size=1, sha256="0" * 64, factId=here.fact),
 }
@@ -235,6 +262,7 @@ def plant(world: World, caller: Principal, apps: dict[str, Any]) -> Planted:
     tree, published = FakeTree(), FakeCheckpoints()
     services.__dict__ |= {
         "memory": world.memory,
+        "memories": MemoryPorts(world.memory, FakeMemories(world.facts)),
         "policies": world.policies,
         "logs": SimpleNamespace(store=world.log, vault=world.vault, tree=tree, published=published),
         "searching": SimpleNamespace(
@@ -252,10 +280,28 @@ def plant(world: World, caller: Principal, apps: dict[str, Any]) -> Planted:
     world.say(ADMIN, "shown", ("ana", "an opening"), scope=SHOWN)
     (entry,) = world.say(ADMIN, "hidden", ("bot", f"a {SAID}"), scope=HIDDEN)
     caused = world.write(ADMIN, "caused", scope={"projectId": "x"}, causedByLogId=[entry.id])
+    stated = Statement(
+        "copilot",
+        Scope(tenant_id="t1", **PERSON),
+        "participant:x/end-7",
+        TYPE,
+        "They like tea.",
+        about="account",
+    )
+    memory = remember(services.memories, WRITER, world.operation(), stated).fact
     mark_runs(tree, [DirtyRun("t1", "shown", 0), DirtyRun("t1", "hidden", 0)])
     checkpoint_all(CheckpointPorts(world.log, tree, published, Signer(), world.log_clock))
     before = first.fact.created_at
-    return Planted(gateway, fact.fact.id, before, unheard.fact.id, entry.id, caused.fact.id)
+    return Planted(
+        gateway,
+        fact.fact.id,
+        before,
+        unheard.fact.id,
+        entry.id,
+        caused.fact.id,
+        memory.id,
+        gateway.as_(issue(services, ADMIN)),
+    )
 
 
 def plant_in_the_gate_of_facts(monkeypatch: pytest.MonkeyPatch) -> None:
