@@ -418,3 +418,35 @@ def test_only_administrators_who_are_no_agents_decide(story: Story) -> None:
     assert story.decide("confirm", made["id"], robot).code == "permission-denied"
     assert story.ann.call("GET", "/v1/memory/reviews").code == "permission-denied"
     assert story.decide("confirm", made["id"], expectVersion=7).code == "fact-changed"
+
+
+def test_the_routes_of_facts_set_no_trust_no_reach_and_no_other_agent(story: Story) -> None:
+    person = {"projectId": "p", "participantId": "end-7"}
+    body = {"type": "memory", "scope": person, "content": {"text": "Likes tea."}}
+    for fields, code in (
+        ({"reach": "account"}, "unknown-field"),
+        ({"trust": "verified"}, "unknown-field"),
+        ({"owner": "user:bea"}, "unknown-field"),
+        ({"agentId": "other"}, "permission-denied"),
+        ({"agentId": "copilot", "scope": {"projectId": "p"}}, "scope-invalid"),
+        ({"agentId": "copilot", "key": "k"}, "validation-failed"),
+    ):
+        refused = story.agent.call("POST", "/v1/memory/facts", body | fields)
+        assert (refused.status // 100, refused.code) == (4, code), refused.text
+    assert story.admin.call("GET", "/v1/memory/facts").json["data"] == []
+
+    made = story.agent.call("POST", "/v1/memory/facts", body | {"agentId": "copilot"})
+
+    assert (made.status, made.json["agentId"]) == (201, "copilot")
+    assert made.json["owner"] == "participant:p/end-7"
+    assert "reach" not in made.json
+    assert story.standing(story.writer, **person) == ["Likes tea."]
+    assert story.standing(story.admin) == []
+
+
+def test_a_memory_written_as_a_fact_takes_a_place_too(story: Story) -> None:
+    policy = {"ceilings": {"memoriesPerAgent": 1}}
+    assert story.admin.call("PUT", "/v1/memory/policy", policy).status == 200
+    body = {"type": "memory", "scope": {"projectId": "p", "participantId": "x"}, "agentId": "copilot"}
+    assert story.agent.call("POST", "/v1/memory/facts", {**body, "content": 1}).status == 201
+    assert story.agent.call("POST", "/v1/memory/facts", {**body, "content": 2}).code == "memory-full"

@@ -15,8 +15,8 @@ from factbook.domain import times
 from factbook.domain.access.principals import Principal
 from factbook.domain.errors import FactbookError, NotFound
 from factbook.domain.facts.fact import Fact
+from factbook.domain.facts.owners import owner_of
 from factbook.domain.facts.transitions import with_expiry
-from factbook.domain.memories.owners import owner_of
 from factbook.domain.memories.statements import Statement
 from factbook.domain.scope import Scope
 from factbook.ports.facts.store import Head

@@ -76,6 +76,7 @@ class Services:
             policy=self.policies.policy,
             by_type=lambda: self._upgraded("facts") is not None,
             reads_like_instruction=_reads_like_instruction,
+            require_room=self._require_room,
         )
 
     @cached_property
@@ -88,6 +89,11 @@ class Services:
         from factbook.wiring.memories.services import memory_ports
 
         return memory_ports(self.memory, self._dynamodb, self.settings.facts_table)
+
+    def _require_room(self, memory: Fact) -> None:
+        from factbook.usecases.memories.remembering import require_room
+
+        require_room(self.memories, memory)
 
     def standing_of_turn(
         self, principal: Principal, agent: str, scope: dict[str, str]

@@ -58,7 +58,9 @@ def write_one(call: Call, body: WriteFact, operation: Operation) -> tuple[int, J
     """The status and the fact: 201 for a new one, 200 where one with its key was there."""
     scope, ports, principal = body.scope.resolve(call.principal), call.services.memory, call.principal
     if body.key is None:
-        fact = changes.write_fact(ports, principal, operation, body.type, scope, body, body.sent())
+        fact = changes.write_fact(
+            ports, principal, operation, body.type, scope, body, body.sent(), body.agent_id
+        )
         return 201, fact.to_json()
     written = keyed.write_keyed_fact(
         ports,

@@ -68,6 +68,7 @@ class WriteFact(FactContent):
     scope: ScopeRequest = ScopeRequest()
     key: FactKey | None = None
     on_existing: Literal["supersede"] | None = None
+    agent_id: PathId | None = None
 
     @model_validator(mode="after")
     def _says_something(self) -> "WriteFact":
@@ -75,6 +76,8 @@ class WriteFact(FactContent):
             raise ValueError("content is missing: give any JSON, or a contentRef")
         if self.on_existing is not None and self.key is None:
             raise ValueError("onExisting needs a key")
+        if self.agent_id is not None and self.key is not None:
+            raise ValueError("a memory with a key is remembered: use POST /v1/memory/remember")
         return self
 
 

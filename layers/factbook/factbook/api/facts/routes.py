@@ -57,6 +57,7 @@ def add_writes(app: App) -> None:
             e.ValidationFailed,
             e.FactNotFound,
             e.FactExists,
+            e.MemoryFull,
             e.LegalHold,
         ),
     )(write_fact)

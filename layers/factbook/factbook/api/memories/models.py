@@ -8,9 +8,9 @@ from factbook.api.models import ExpectVersion, PageQuery, ScopeRequest, TypeName
 from factbook.domain.access.principals import Principal
 from factbook.domain.errors import ScopeInvalid
 from factbook.domain.facts.fact import Fact, GeneratedBy
+from factbook.domain.facts.owners import owner_of
 from factbook.domain.facts.reach import WINDOW_DAYS
 from factbook.domain.fields import CamelModel, FactKey, Id, Instant, PathId
-from factbook.domain.memories.owners import owner_of
 from factbook.domain.memories.statements import Statement
 from factbook.domain.scope import Scope
 from factbook.ports.memories.store import ReviewState

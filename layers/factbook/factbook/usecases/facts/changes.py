@@ -6,6 +6,7 @@ from factbook.domain.errors import BadInput, PermissionDenied
 from factbook.domain.facts import reach
 from factbook.domain.facts.fact import Fact, FactChanges
 from factbook.domain.facts.ids import fact_id_for
+from factbook.domain.facts.owners import owner_of
 from factbook.domain.facts.transitions import (
     close,
     has_time_left,
@@ -32,11 +33,16 @@ def write_fact(
     scope: Scope,
     changes: FactChanges,
     content: Content,
+    agent: str | None = None,
 ) -> Fact:
-    """The first revision of a new fact without a key. Raises PermissionDenied, IdempotencyMismatch, BadInput."""
+    """The first revision of a new fact without a key; with `agent` a memory of the person in the scope.
+
+    Raises PermissionDenied, IdempotencyMismatch, BadInput; for a memory ScopeInvalid, MemoryFull.
+    """
     content.check()
     scope.check()
     require_write(principal, scope)
+    owner = None if agent is None else _own_memory(principal, agent, scope)
     fact_id = (
         fact_id_for(operation.key)
         if content.ref is None
@@ -52,11 +58,25 @@ def write_fact(
             )
         require_time_left(now, changes.retention, keep, now)
         payload = change.payload(content)
-        return Create(open_fact(fact_id, fact_type, scope, changes, payload, principal, now, keep=keep))
+        fact = open_fact(fact_id, fact_type, scope, changes, payload, principal, now, keep=keep)
+        if agent is not None:
+            fact = fact.model_copy(update={"agent_id": agent, "owner": owner})
+            ports.require_room(fact)
+        return Create(fact)
 
     # One that has no time left now may have had some when it was sent first: then its fact is there.
     now = ports.clock.now()
     return change.run(decide, expect_new=has_time_left(now, changes.retention, keep, now))
+
+
+def _own_memory(principal: Principal, agent: str, scope: Scope) -> str:
+    """The owner of a memory. Raises PermissionDenied for an agent that is not the token's, or another's person."""
+    owner = owner_of(scope)
+    if agent != principal.agent_id or not reach.acts_for(principal, scope):
+        raise PermissionDenied(
+            "Your token may not write a memory of this agent and this person. Use a token of that agent."
+        )
+    return owner
 
 
 def supersede_fact(

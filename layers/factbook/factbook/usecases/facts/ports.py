@@ -26,6 +26,8 @@ class FactPorts:
     """Whether every fact is in the indexes by type: not before those of the former format have been put there."""
     reads_like_instruction: Callable[[Fact], bool] = lambda _: False
     """Whether a fact would tell a model what to do: such words of an agent wait for a person."""
+    require_room: Callable[[Fact], None] = lambda _: None
+    """Raises MemoryFull when its owner has no room for one more memory of its agent."""
 
     def look(self, way: Way = "found", *, past: bool = False, agent: str | None = None) -> Look:
         """A look at facts now: whatever else the gate has to know of this instant is added here."""

@@ -31,6 +31,8 @@ from factbook.usecases.facts.payloads import Content, content_hash
 from factbook.usecases.memories.ports import MemoryPorts
 from factbook.usecases.memories.standing import living
 
+FULL = "This agent remembers as much of this person as it may. Correct or delete a memory instead."
+
 
 @dataclass(frozen=True)
 class Remembered:
@@ -62,6 +64,16 @@ def remember(ports: MemoryPorts, principal: Principal, operation: Operation, sai
     others = [each.key for each in there if each.key is not None]
     similar = [] if said.key is None else similar_keys(said.key, others)
     return Remembered(fact, fact.version == 1 and not change.left and not rule.amended, similar)
+
+
+def require_room(ports: MemoryPorts, fact: Fact) -> None:
+    """Raises MemoryFull when the owner of a memory that is about to be written has no room for it."""
+    tenant = fact.scope.tenant_id
+    heads = ports.index.of_owner(tenant, fact.owner or "", fact.agent_id or "")
+    there = living(heads, ports.facts.clock.now())
+    limit = ports.facts.policy(tenant).limits.memories_per_agent
+    if len(there) >= limit:
+        raise memory_full(FULL, limit, there)
 
 
 def require_own_agent(principal: Principal, agent: str) -> None:
@@ -140,7 +152,7 @@ class _Rule:
     def _require_room(self) -> None:
         if self._crowd:
             raise memory_full(
-                "This agent remembers as much of this person as it may. Correct or delete a memory instead.",
+                FULL,
                 self._ports.facts.policy(self._principal.tenant).limits.memories_per_agent,
                 self._crowd,
             )

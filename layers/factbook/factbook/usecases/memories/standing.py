@@ -7,8 +7,8 @@ from factbook.domain.access.rules import can_write
 from factbook.domain.errors import PermissionDenied, ScopeInvalid
 from factbook.domain.facts import gate
 from factbook.domain.facts.fact import Fact
+from factbook.domain.facts.owners import owner_of
 from factbook.domain.facts.reach import acts_for
-from factbook.domain.memories.owners import owner_of
 from factbook.domain.memories.standing import StandingSet, oldest_first
 from factbook.domain.scope import Scope
 from factbook.domain.wire import fitting
