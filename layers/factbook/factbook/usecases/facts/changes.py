@@ -138,7 +138,9 @@ def delete_fact(
 
 def changeable_head(ports: FactPorts, principal: Principal, fact_id: str) -> Head:
     """The current head of a fact the principal sees and may write. Raises FactNotFound, PermissionDenied."""
-    return require_open(ports, principal, fact_id, ports.facts.head(principal.tenant, fact_id))
+    head = ports.facts.head(principal.tenant, fact_id)
+    head = None if head is None else head.settled(ports.clock.now())
+    return require_open(ports, principal, fact_id, head)
 
 
 def _keep(ports: FactPorts, head: Fact) -> KeepLimits | None:
