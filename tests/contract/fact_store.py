@@ -100,6 +100,64 @@ class FactStoreContract:
         assert kept is not None
         assert kept.invalidated_at != closed.invalidated_at
 
+    # -- the confirmed text beside a proposal
+
+    def proposed(self) -> tuple[Head, Head]:
+        """A confirmed memory, and the proposal that was put over it."""
+        made = self.new(userId="ann")
+        stated = {"agent_id": "copilot", "owner": "user:ann", "reach": "account"}
+        confirmed = replace(made, fact=made.fact.model_copy(update=stated))
+        assert self.store.create(confirmed) is None
+        closed, following = supersede(confirmed.fact, FactChanges(), payload('"y"'), self.writer, NOON)
+        waits = following.model_copy(
+            update={"reach": "account-proposed", "expires_at": "2027-01-01T00:00:00.000Z"}
+        )
+        after = confirmed.followed_by(waits, Mark("n" * 12, "m" * 12, 2))
+        assert self.store.advance(confirmed, closed, after) is None
+        return confirmed, after
+
+    def test_a_proposal_comes_back_with_the_confirmed_text_beside_it(self) -> None:
+        confirmed, head = self.proposed()
+        assert head.confirmed is not None
+        assert head.confirmed.fact == confirmed.fact
+        assert self.store.head(self.tenant, head.fact.id) == head
+        assert self.store.heads(self.tenant, [head.fact.id]) == {head.fact.id: head}
+        assert [fact.version for fact in self.store.revisions(head, 9, 10**6)[0]] == [1]
+
+    def test_a_row_of_a_proposal_hides_nothing_that_the_text_beside_it_may_show(self) -> None:
+        _, head = self.proposed()
+        shards = range(self.store.shards(None))
+        rows = [row for shard in shards for row in self.store.rows(self.tenant, None, shard, NEWEST, 9)[0]]
+        assert [(row.fact_id, row.expires_at, row.pending_review) for row in rows] == [
+            (head.fact.id, None, False)
+        ]
+
+    def test_who_loses_against_a_proposal_gets_it_with_the_text_beside_it(self) -> None:
+        confirmed, head = self.proposed()
+        closed, rival = self.next_of(confirmed, "2026-01-02T00:00:00.000Z")
+        assert self.store.advance(confirmed, closed, rival) == head
+        assert self.store.create(confirmed) == head
+
+    def test_a_further_proposal_keeps_the_confirmed_text_and_the_next_state_takes_it_along(self) -> None:
+        confirmed, head = self.proposed()
+        again = self.advanced(head)
+        assert again.confirmed == head.confirmed
+        closed, following = supersede(again.fact, FactChanges(), None, self.writer, NOON)
+        decided = following.model_copy(update={"reach": "account"})
+        after = again.followed_by(decided, Mark("p" * 12, "m" * 12, 4))
+        assert self.store.advance(again, closed, after) is None
+        found = self.store.head(self.tenant, confirmed.fact.id)
+        assert found == after
+        assert found.confirmed is None
+
+    def test_closing_a_proposal_in_place_removes_the_text_beside_it(self) -> None:
+        _, head = self.proposed()
+        gone = close(head.fact, "user:ann", NOON, "deleted")
+        after = head.followed_by(gone, Mark("p" * 12, "m" * 12, 2))
+        assert self.store.amend(head, after) is None
+        assert self.store.head(self.tenant, head.fact.id) == after
+        assert after.confirmed is None
+
     def test_an_amendment_replaces_the_head_in_place_only_from_what_was_read(self) -> None:
         head = self.kept()
         after = replace(head, edition=2, fact=close(head.fact, "user:ann", NOON, "deleted"))
