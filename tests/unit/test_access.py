@@ -126,10 +126,10 @@ def test_no_plan_is_larger_than_what_the_principal_holds(data: st.DataObject) ->
 
 @pytest.mark.parametrize("own", [None, "helper", "other"])
 def test_an_agent_sees_memories_of_its_own_definition_only(own: str | None) -> None:
-    agent = Principal("t", Actor(kind="agent", id="a"), reads_projects=frozenset(["p"]), agent_id=own)
-    person = Principal("t", Actor(kind="user", id="a"), reads_projects=frozenset(["p"]))
+    agent = Principal("t", Actor(kind="agent", id="a"), writes_projects=frozenset(["p"]), agent_id=own)
+    person = Principal("t", Actor(kind="user", id="a"), writes_projects=frozenset(["p"]))
     for memory_of in (None, "helper"):
-        fact = fact_in(Scope(tenantId="t", projectId="p"), agent_id=memory_of)
+        fact = fact_in(Scope(tenantId="t", projectId="p", participantId="x"), agent_id=memory_of)
         seen = memory_of is None or memory_of == own
         assert can_see(agent, fact, LOOK) is seen
         assert evaluate(shown_filter(agent, LOOK), document(fact)) is seen
