@@ -68,9 +68,9 @@ RULES: tuple[Rule, ...] = (
     ),
     _rule("rules-void", _PROMPT, "before ..3 rules ..4 void", "rules ..1 before ..4 void", "prompt ..3 void"),
     _rule("reveal-prompt", _PROMPT, "^reveal|third|tell ..8 prompt", "last: prompt ..6 reveal", "mixed: ^reveal ..3 prompt|yours"),
-    _rule("talk-to-model", _PROMPT, "talk", "^^heading$", "yours", "iorder"),
+    _rule("talk-to-model", _PROMPT, "talk", "^^heading$", "yours", "iorder", "modeverb ..1 mode"),
     # Who the model is, and what it must do.
-    _rule("you-must", _IMPERATIVE, "youmust", "theymust ..12 say"),
+    _rule("you-must", _IMPERATIVE, "youmust", "theymust ..12 say", "you", "^permit say|reveal|send"),
     _rule("you-are", _IMPERATIVE, "^youare", "youare ..4 assistant|free", "plainly", "addressed ..20 duty$"),
     _rule(
         "assistant-must", _IMPERATIVE, "^^assistant ..2 must", "assistant ..1 must ..4 say|always|act",
@@ -79,12 +79,12 @@ RULES: tuple[Rule, ...] = (
     ),
     _rule("called-by-name", _IMPERATIVE, "^^vocative ^act|order|maybe|say|command|override|reveal|send"),
     _rule("pretend", _IMPERATIVE, "^pretend", "last: pretend$"),
-    _rule("obey", _IMPERATIVE, "^obey ..3 only ..3 rules|data|told", "^only ..2 obey", "^obey ..3 only$", "^obey ..6 anything"),
+    _rule("obey", _IMPERATIVE, "^obey ..3 only ..3 rules|data|told", "^only ..2 obey", "^obey ..3 only$", "^obey ..6 anything", "^obey ..1 only"),
     # Commands that only an assistant is given, or in a form that only a command has.
     _rule("order", _IMPERATIVE, "^order", "^^command|polite", "^please ..3 maybe|act", "last: final|order$"),
     _rule("request", _IMPERATIVE, "request", "speak ..4 ban", "speak ..1 shallend$"),
     _rule("answer-so", _IMPERATIVE, "^answer how", "^answer|order|maybe|act|command|third ..6 free", "^^act|maybe ..4 style"),
-    _rule("say-to-user", _IMPERATIVE, "^maybe|third|tell ..1 user", "last: user ..6 maybe|act$"),
+    _rule("say-to-user", _IMPERATIVE, "^maybe|third|tell ..1 user", "^maybe|tell ..1 each", "last: user ..6 maybe|act$"),
     _rule(
         "every-reply", _IMPERATIVE, "^maybe|act|third|command ..12 reply", "reply ..3 must", "^replynoun ..1 must",
         "^reply ..4 maybe", "reply ..4 fromnow", "last: reply ..10 maybe|act|order|final|must$", "zh: reply ..4 maybe|act",
@@ -92,17 +92,17 @@ RULES: tuple[Rule, ...] = (
     ),
     # Standing orders.
     _rule(
-        "always", _IMPERATIVE, "^always ..1 order|maybe|say", "^^always act|command", "^maybe|third ..6 always",
+        "always", _IMPERATIVE, "^always ..1 order|maybe|say", "^^always act|chore|command", "^maybe|third ..6 always",
         "^^act|command ..6 always", "^must ..1 always ..2 say|order|maybe", "^mustdo ..2 always ..3 say", "^mustdo ..2 say ..2 always",
-        "last: ^always ..5 maybe|act|order|say|final$", "zh: ^always ..6 maybe",
+        "last: ^always ..5 maybe|act|order|say|final$", "zh: ^always ..6 maybe", "ja: always ..8 koto$",
     ),
     _rule(
         "from-now-on", _IMPERATIVE, "fromnow ..6 order|maybe|act|say|reply|command|third|tell",
         "^order|maybe|act|third|tell ..8 fromnow",
     ),
-    _rule("never-say", _IMPERATIVE, "^dont ..1 say", "neverdo", "^secretive ..6 no", "last: neverlast$"),
+    _rule("never-say", _IMPERATIVE, "^dont ..1 say", "^dont ..1 act|maybe ..4 user|each", "neverdo", "^secretive ..6 no", "last: neverlast$"),
     _rule(
-        "must-stay-unsaid", _IMPERATIVE, "unsaid", "user|who ..2 betold", "user|who maynot ..6 learn", "^mentioning ..8 banned",
+        "must-stay-unsaid", _IMPERATIVE, "unsaid", "user|who ..2 betold", "user|who maynot ..6 learn", "nobody ..1 must|maynot ..6 learn", "^mentioning ..8 banned",
     ),
     _rule("conceal", _IMPERATIVE, "^hush", "last: user ..6 hush$"),
     _rule(
@@ -117,7 +117,7 @@ RULES: tuple[Rule, ...] = (
         "skip-checks", _IMPERATIVE, "^skip ..3 check", "^act|order|maybe|grant|command|third ..10 unasked", "^unasked",
         "last: check ..3 skip$", "last: unasked ..8 act|order|maybe|final$",
     ),
-    _rule("grant-all", _IMPERATIVE, "^grant|third|command ..8 anything", "^destroy everything", "^pay ..8 account"),
+    _rule("grant-all", _IMPERATIVE, "^grant|third|command ..8 anything", "^^act|command|maybe ..8 each", "^grant ..4 access", "^destroy everything", "^pay ..8 account"),
     _rule("call-tool", _TOOL, "^call ..4 tool", "^run ..2 code", "last: tool ..6 call$"),
 )  # fmt: skip
 
