@@ -75,7 +75,9 @@ def _is_text(said: str) -> bool:
 
 def _one_alphabet(said: str) -> bool:
     """Bytes that happen to be UTF-8 give letters of many scripts; a text has one, or two."""
-    return len({unicodedata.name(character, "?").split()[0] for character in said if character.isalpha()}) <= 2
+    return (
+        len({unicodedata.name(character, "?").split()[0] for character in said if character.isalpha()}) <= 2
+    )
 
 
 def _from_base64(run: str) -> bytes:

@@ -210,7 +210,9 @@ def _is_transcript(folded: str) -> bool:
     """Turns of a conversation: two speakers, or one that is a model or the system and speaks."""
     roles = set()
     for turn in _TURN.finditer(folded):
-        role = str(turn.lastgroup if turn.lastgroup != "said" else next(name for name in _SPEAKERS if turn[name]))
+        role = str(
+            turn.lastgroup if turn.lastgroup != "said" else next(name for name in _SPEAKERS if turn[name])
+        )
         roles.add(role)
         if role != "person" and _is_speech(turn["said"]):
             return True
@@ -235,7 +237,9 @@ def _has_role(content: object) -> bool:
     match content:
         case dict():
             roles = {"system", "assistant", "developer", "tool", "user"}
-            return (content.get("role") in roles and "content" in content) or any(map(_has_role, content.values()))
+            return (content.get("role") in roles and "content" in content) or any(
+                map(_has_role, content.values())
+            )
         case list():
             return any(map(_has_role, content))
     return False

@@ -48,7 +48,9 @@ _ESCAPES = re.compile(
 )
 _NAMED = {"lt": "<", "gt": ">", "amp": "&", "quot": '"', "nbsp": " ", "apos": "'"}
 _INSIDE = re.compile(r"(?<=\w)[.\-*~|·•^`'+=\\\u00ad]{1,2}(?=\w)")
-_SPACED = re.compile(r"(?<!\w)[a-z\u00df-\u024f\u0370-\u052f](?:[ \t\n][a-z\u00df-\u024f\u0370-\u052f]){2,}(?!\w)")
+_SPACED = re.compile(
+    r"(?<!\w)[a-z\u00df-\u024f\u0370-\u052f](?:[ \t\n][a-z\u00df-\u024f\u0370-\u052f]){2,}(?!\w)"
+)
 _LEET_WORD = re.compile(r"[\w@$€!|]*[^\W\d_][\w@$€!|]*")
 _LEET_SIGN = re.compile(r"[0134578@$€]|[!|](?=\w)")
 _LEET = str.maketrans("03458@$€7|!", "oeasbaseTli".lower())
