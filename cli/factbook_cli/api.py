@@ -9,7 +9,7 @@ from urllib.parse import quote, urlencode
 import urllib3
 from urllib3.exceptions import HTTPError, LocationParseError, MaxRetryError
 
-from factbook_cli.errors import CommandError
+from factbook_cli.errors import CommandError, UsageError
 
 TIMEOUT = urllib3.Timeout(connect=10, read=60)
 BUSY = {429, 503}
@@ -27,13 +27,25 @@ WRITING = READING.new(read=False)
 """A POST whose answer was lost may have been done, so it is not sent twice."""
 
 
+NOT_ADMITTED = (
+    "The token (--token or FACTBOOK_TOKEN) is not one of this service; ask an administrator for one."
+)
+
+
 class ApiError(CommandError):
     """The service refused, or did not answer; then the status is 0."""
 
     def __init__(self, status: int, code: str, message: str) -> None:
-        super().__init__(f"{message} ({code})")
+        super().__init__(f"{message} ({code})" if status else message)
         self.status = status
         self.code = code
+
+
+class BadService(ApiError, UsageError):
+    """The options name no service."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(0, "usage", message)
 
 
 class Api:
@@ -45,10 +57,10 @@ class Api:
         except LocationParseError:
             parts = urllib3.util.Url()
         if parts.scheme not in ("http", "https") or not parts.host:
-            raise ApiError(
-                0, "bad-url", f"The service's URL must begin with http:// or https://, not {url!r}."
-            )
+            raise BadService(f"The service's URL must begin with http:// or https://, not {url!r}.")
         self._url = url.rstrip("/")
+        if self._url.endswith("/v1"):
+            raise BadService(f"Give the URL without /v1: {self._url.removesuffix('/v1')}")
         headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
         self._http = urllib3.PoolManager(headers=headers, timeout=TIMEOUT)
 
@@ -91,7 +103,18 @@ def _refused(status: int, answer: Any) -> ApiError:
     error = answer.get("error") if isinstance(answer, dict) else None
     if not isinstance(error, dict):
         return ApiError(status, "unknown", f"The service answered {status}. Is it the service's URL?")
-    return ApiError(status, str(error.get("code")), str(error.get("message")))
+    code = str(error.get("code"))
+    message = NOT_ADMITTED if code == "auth-missing" else _first_issue(error) or str(error.get("message"))
+    return ApiError(status, code, message)
+
+
+def _first_issue(error: dict[str, Any]) -> str:
+    """Where the request is wrong and how, from the details; empty when they do not say."""
+    details = error.get("details")
+    issues = details.get("issues") if isinstance(details, dict) else None
+    if not isinstance(issues, list) or not issues or not isinstance(issues[0], dict):
+        return ""
+    return f"{issues[0].get('path')}: {issues[0].get('message')}."
 
 
 def add_service_options(parser: argparse.ArgumentParser) -> None:
@@ -102,9 +125,7 @@ def add_service_options(parser: argparse.ArgumentParser) -> None:
 
 
 def connect(arguments: argparse.Namespace) -> Api:
-    """The service that the options name. Raises ApiError when they name none."""
+    """The service that the options name. Raises BadService when they name none."""
     if not arguments.url or not arguments.token:
-        raise ApiError(
-            0, "usage", "Say where the service is: --url and --token, or FACTBOOK_URL and FACTBOOK_TOKEN."
-        )
+        raise BadService("Say where the service is: --url and --token, or FACTBOOK_URL and FACTBOOK_TOKEN.")
     return Api(arguments.url, arguments.token)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import IO, Any
 
+from factbook.verify.notes import note_size
 from factbook_cli.api import Api, ApiError
 
 EXPORT_FORMAT = "factbook-log-export-1"
@@ -90,7 +91,7 @@ class Export:
                 written.add(note["note"])
                 self._write({"older": note["note"], "proof": note["consistency"]})
         for text in pinned:
-            size = int(text.split("\n")[1])
+            size = note_size(text)
             if text in written or size > newest["size"]:
                 continue
             proof = self.api.get(*LOG, "runs", run, "log", "proof", sequence=0, olderSize=size)

@@ -56,17 +56,30 @@ def _function(arguments: argparse.Namespace) -> tuple[Any, str]:
     from factbook_cli.aws import aws_errors, client, stack_value
 
     if arguments.ready_file is not None:
-        ready = json.loads(arguments.ready_file.read_text())["aws"]
+        where, function = _of_ready_file(arguments.ready_file)
+        return client("lambda", patience=INVOKE_SECONDS, attempts=1, **where), function
+    name = arguments.function or stack_value(arguments.stack, "IndexFunction")
+    with aws_errors():
+        return client("lambda", patience=INVOKE_SECONDS, attempts=1), name
+
+
+def _of_ready_file(file: Path) -> tuple[dict[str, str], str]:
+    """Where a local service's functions are called, and the index function's name."""
+    try:
+        ready = json.loads(file.read_text("utf-8"))["aws"]
         where = {
             "endpoint_url": ready["functions"]["endpoint"],
             "region_name": ready["region"],
             "aws_access_key_id": ready["accessKeyId"],
             "aws_secret_access_key": ready["secretAccessKey"],
         }
-        return client("lambda", patience=INVOKE_SECONDS, attempts=1, **where), ready["functions"]["index"]
-    name = arguments.function or stack_value(arguments.stack, "IndexFunction")
-    with aws_errors():
-        return client("lambda", patience=INVOKE_SECONDS, attempts=1), name
+        return where, ready["functions"]["index"]
+    except OSError as error:
+        raise CommandError(
+            f"The ready file {file} cannot be read: {error.strerror}. Is `factbook local --ready-file {file}` running?"
+        ) from error
+    except (ValueError, KeyError, TypeError) as error:
+        raise CommandError(f"{file} is no ready file: give the one that `factbook local` wrote.") from error
 
 
 def _invoke(client: Any, function: str, command: str) -> dict[str, Any]:

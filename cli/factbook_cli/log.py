@@ -6,12 +6,16 @@ exit codes of both: 0 holds, 1 tampered, 2 incomplete, 3 unsupported
 
 import argparse
 import json
+import os
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from factbook_cli.api import Api, ApiError, add_service_options, connect
+from factbook_cli.errors import CommandError, UsageError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -71,16 +75,19 @@ def run(arguments: argparse.Namespace) -> int:
 def _export(arguments: argparse.Namespace) -> int:
     from factbook_cli.export import Export
 
+    if arguments.all and arguments.checkpoint:
+        raise UsageError(
+            "--checkpoint goes with --run; hold a whole log to a checkpoint with `factbook log audit --pinned NOTE`."
+        )
     api = connect(arguments)
-    pinned = [path.read_text("utf-8") for path in arguments.checkpoint]
+    _check_place(arguments.out)
+    pinned = [_note(path) for path in arguments.checkpoint]
     if not arguments.as_is:
-        _make_checkpoint(api, [arguments.run] if arguments.run else [])
-    unfinished = arguments.out.with_name(arguments.out.name + ".part")
+        _make_checkpoint(api, [] if arguments.all else [arguments.run])
     tell = _progress(quiet=arguments.quiet)
-    with unfinished.open("wb") as file:
+    with _written(arguments.out) as file:
         export = Export(api, file, tell)
-        done = export.run(arguments.run, pinned) if arguments.run else export.everything()
-    unfinished.replace(arguments.out)
+        done = export.everything() if arguments.all else export.run(arguments.run, pinned)
     if arguments.json:
         print(json.dumps({"out": str(arguments.out), **vars(done)}))
     else:
@@ -88,8 +95,55 @@ def _export(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _check_place(out: Path) -> None:
+    """Raises UsageError before anything is begun where no file can be written."""
+    if out.is_dir():
+        raise UsageError(f"--out {out} is a folder. Give the name of a file.")
+    if out.exists() and not out.is_file():
+        raise UsageError(f"--out {out} is no regular file. Give the name of one.")
+    if not out.parent.is_dir():
+        raise UsageError(f"--out {out}: there is no folder {out.parent}. Make it first.")
+    if not os.access(out.parent, os.W_OK | os.X_OK):
+        raise UsageError(f"--out {out}: you may not write into the folder {out.parent}.")
+
+
+@contextmanager
+def _written(out: Path) -> Iterator[IO[bytes]]:
+    """A file that is there under its name once it is whole; what is left of a failed one is removed."""
+    unfinished = out.with_name(out.name + ".part")
+    try:
+        with unfinished.open("wb") as file:
+            yield file
+        unfinished.replace(out)
+    except OSError as error:
+        raise CommandError(f"{out} cannot be written: {error.strerror or error}.") from error
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+def _note(path: Path) -> str:
+    """A checkpoint that was kept. Raises UsageError for another kind of file."""
+    from factbook.verify.findings import Tampered
+    from factbook.verify.notes import note_size
+
+    try:
+        note = path.read_text("utf-8")
+        note_size(note)
+    except OSError as error:
+        raise UsageError(f"--checkpoint {path} cannot be read: {error.strerror}.") from error
+    except (ValueError, Tampered) as error:
+        raise UsageError(
+            f"--checkpoint {path} holds no checkpoint. Give a note that `factbook log checkpoint --out` kept."
+        ) from error
+    return note
+
+
 CHECKPOINTS_AT_MOST = 20
 """Made for an export: a tenant with very many runs that grew takes several, of 20 seconds each."""
+
+
+WRONG_FOR_ALL = (0, 400, 401)
+"""No answer, a bad request or token: what ends the making of a checkpoint ends the export too, and is said once."""
 
 
 def _make_checkpoint(api: Api, runs: list[str]) -> None:
@@ -99,16 +153,21 @@ def _make_checkpoint(api: Api, runs: list[str]) -> None:
             if not api.post({"runIds": runs}, "v1", "memory", "checkpoints").get("more") or runs:
                 return
     except ApiError as error:
+        if error.status in WRONG_FOR_ALL:
+            raise
         if error.status not in (403, 404):
             print(f"factbook log export: no new checkpoint: {error}", file=sys.stderr)
 
 
 def _checkpoint(arguments: argparse.Namespace) -> int:
     api = connect(arguments)
+    if arguments.out is not None:
+        _check_place(arguments.out)
     path = ("v1", "memory", "checkpoints")
     made: Any = api.get(*path, "latest") if arguments.latest else api.post({}, *path)
     if arguments.out is not None:
-        arguments.out.write_text(made["note"], "utf-8")
+        with _written(arguments.out) as file:
+            file.write(made["note"].encode())
     if arguments.json:
         print(json.dumps(made))
     elif arguments.out is None:

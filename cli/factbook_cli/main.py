@@ -4,9 +4,10 @@ import argparse
 import importlib
 import sys
 from collections.abc import Sequence
+from typing import Any, NoReturn
 
 from factbook import __version__
-from factbook_cli.errors import CommandError
+from factbook_cli.errors import CommandError, in_plain_words
 
 Commands = dict[str, tuple[str, str]]
 COMMANDS: Commands = {
@@ -16,6 +17,8 @@ COMMANDS: Commands = {
     "log": ("factbook_cli.log", "export, verify and audit the log"),
 }
 """Name → module and summary. A module has `add_arguments(parser)` and `run(arguments) -> int`, the exit code."""
+OF_THE_REPOSITORY = ("local", "demo")
+"""Commands of the local runner, which only a checkout has."""
 
 
 def known_commands() -> Commands:
@@ -31,7 +34,7 @@ def known_commands() -> Commands:
 
 def parser_of(commands: Commands, chosen: str | None) -> argparse.ArgumentParser:
     """The command line; only the chosen command's module is imported and adds its options."""
-    parser = argparse.ArgumentParser(prog="factbook", description=__doc__, formatter_class=_Plain)
+    parser = _Parser(prog="factbook", description=__doc__, formatter_class=_Plain)
     parser.add_argument("--version", action="version", version=f"factbook {__version__}")
     names = parser.add_subparsers(dest="name", required=True, metavar="COMMAND", title="commands")
     for name, (module, summary) in commands.items():
@@ -45,6 +48,22 @@ def parser_of(commands: Commands, chosen: str | None) -> argparse.ArgumentParser
 
 
 _Plain = argparse.RawDescriptionHelpFormatter
+INTERRUPTED = 130
+"""Exit code after Ctrl-C, as shells have it."""
+
+
+class _Parser(argparse.ArgumentParser):
+    """Says in one line what cannot be read, and which command's help to ask for."""
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Refuses what is left over here, where the command that it was meant for is known."""
+        read, left = super().parse_known_args(args, namespace)
+        if left:
+            self.error(f"there is no option or argument {' '.join(left)}")
+        return read, left
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"{self.prog}: {message}. See {self.prog} --help.\n")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -52,13 +71,29 @@ def main(argv: Sequence[str] | None = None) -> int:
     commands, chosen = known_commands(), words[0] if words else None
     parser = parser_of(commands, chosen)
     if chosen is not None and not chosen.startswith("-") and chosen not in commands:
-        parser.error(f"no command {chosen!r}; there are {', '.join(commands)}")
+        parser.error(_no_command(chosen, commands))
     arguments = parser.parse_args(words)
     try:
         return int(arguments.perform(arguments))
-    except (CommandError, OSError) as error:
-        print(f"factbook {arguments.name}: {error}", file=sys.stderr)
-        return 1
+    except CommandError as error:
+        return _say(arguments.name, str(error), error.exit_code)
+    except OSError as error:
+        return _say(arguments.name, in_plain_words(error), 1)
+    except KeyboardInterrupt:
+        return _say(arguments.name, "interrupted.", INTERRUPTED)
+
+
+def _no_command(name: str, commands: Commands) -> str:
+    if name in OF_THE_REPOSITORY:
+        return (
+            f"no command {name!r} here: {' and '.join(OF_THE_REPOSITORY)} need the repository: make install"
+        )
+    return f"no command {name!r}; there are {', '.join(commands)}"
+
+
+def _say(command: str, message: str, code: int) -> int:
+    print(f"factbook {command}: {message}", file=sys.stderr)
+    return code
 
 
 if __name__ == "__main__":

@@ -6,13 +6,21 @@ For the first token of a tenant: every later one is made through the API. Uses t
 import argparse
 import uuid
 
+MAX_NAME = 256
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     where = parser.add_mutually_exclusive_group(required=True)
     where.add_argument("--stack", metavar="NAME", help="the deployed stack")
     where.add_argument("--table", metavar="NAME", help="its access table, where the stack may not be read")
-    parser.add_argument("--tenant", required=True)
-    parser.add_argument("--user", default="admin", help="who holds the token (default: admin)")
+    parser.add_argument("--tenant", required=True, type=_name)
+    parser.add_argument("--user", default="admin", type=_name, help="who holds the token (default: admin)")
+
+
+def _name(text: str) -> str:
+    if not 1 <= len(text) <= MAX_NAME:
+        raise argparse.ArgumentTypeError(f"a name has 1 to {MAX_NAME} characters")
+    return text
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -8,7 +8,7 @@ checkpoint names it: good for a service on your own machine.
 import argparse
 
 from factbook_cli.api import add_service_options, connect
-from factbook_cli.errors import CommandError
+from factbook_cli.errors import CommandError, UsageError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -25,7 +25,12 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.stack is not None or arguments.key is not None:
         print(_of_deployment(arguments))
     elif arguments.origin is not None:
-        raise CommandError("--origin goes with --key.")
+        raise UsageError("--origin goes with --key.")
+    elif not arguments.url or not arguments.token:
+        raise UsageError(
+            "Say whose key: --stack NAME, or --key ID and --origin NAME; of a service on your own machine --url and "
+            "--token, or FACTBOOK_URL and FACTBOOK_TOKEN."
+        )
     else:
         print(_of_service(arguments))
     return 0
@@ -42,7 +47,7 @@ def _of_deployment(arguments: argparse.Namespace) -> str:
         if key is None or origin is None:
             raise CommandError(f"{arguments.stack} is no stack of Factbook: it has no signing key.")
     elif origin is None:
-        raise CommandError("Give --origin with --key: the stack's parameter CheckpointOrigin.")
+        raise UsageError("Give --origin with --key: the stack's parameter CheckpointOrigin.")
     try:
         with aws_errors():
             return KmsSigner(client("kms"), key, origin).key.vkey

@@ -32,6 +32,8 @@ class DataFolder:
 
     def __init__(self, path: Path, *, reset: bool = False) -> None:
         self.path = path
+        if path.is_dir():
+            _refuse_foreign(path)  # before a lock is left in a folder that is not ours
         self.lock_fd = _lock(path)
         try:
             self._prepare(reset=reset)
@@ -67,10 +69,7 @@ class DataFolder:
     def _prepare(self, *, reset: bool) -> None:
         """Only a folder that says it is ours is ever emptied."""
         version = self.path / _VERSION
-        if not version.exists() and any(entry.name != _LOCK for entry in self.path.iterdir()):
-            raise FolderError(
-                f"{self.path} is not empty and not a Factbook data folder. Give another --data folder."
-            )
+        _refuse_foreign(self.path)
         if version.exists() and reset:
             self._empty()
         if not version.exists():
@@ -90,9 +89,24 @@ class DataFolder:
         return file.read_bytes()
 
 
+def _refuse_foreign(path: Path) -> None:
+    """Raises FolderError for a folder that holds files and does not say that it is ours."""
+    try:
+        names = {entry.name for entry in path.iterdir()}
+    except OSError as error:
+        raise FolderError(f"{path} cannot be used: {error.strerror}. Give another --data folder.") from error
+    # The draft of the version is there for a moment at a first start, and stays when that was killed.
+    if _VERSION not in names and names - {_LOCK, _draft_of(Path(_VERSION)).name}:
+        raise FolderError(f"{path} is not empty and not a Factbook data folder. Give another --data folder.")
+
+
+def _draft_of(file: Path) -> Path:
+    return file.with_name(file.name + ".new")
+
+
 def write_private(file: Path, data: bytes) -> None:
     """All or nothing, readable by its owner alone."""
-    draft = file.with_name(file.name + ".new")
+    draft = _draft_of(file)
     with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as stream:
         stream.write(data)
     draft.replace(file)
@@ -103,7 +117,8 @@ def _lock(path: Path) -> int:
         path.mkdir(parents=True, exist_ok=True, mode=0o700)
         fd = os.open(path / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)
     except OSError as error:
-        raise FolderError(f"{path} cannot be used: {error.strerror}.") from error
+        why = "it is no folder" if path.exists() and not path.is_dir() else error.strerror
+        raise FolderError(f"{path} cannot be used: {why}. Give another --data folder.") from error
     deadline = time.monotonic() + _GRACE_SECONDS
     while True:
         try:

@@ -10,17 +10,23 @@ import sys
 from pathlib import Path
 
 from factbook_local.dataplane.process import DataPlaneEnded
-from factbook_local.folder import FolderError
+from factbook_local.folder import FolderError, write_private
 from factbook_local.runner import Options, Runner, StartError
 from factbook_local.template import TemplateError
 
+LAST_PORT = 65535
+MAX_TENANT = 256
 CANNOT_START, BROKEN = 2, 1
 """Exit codes: it never served; what it stands on ended under it. 0: it was asked to end."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--port", type=int, default=8000, metavar="N", help="port on 127.0.0.1 (0: a free one; default 8000)"
+        "--port",
+        type=_port,
+        default=8000,
+        metavar="N",
+        help="port on 127.0.0.1 (0: a free one; default 8000)",
     )
     parser.add_argument(
         "--data", type=Path, metavar="DIR", help="keep the state in DIR (default: it ends with the runner)"
@@ -29,6 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--tenant",
         action="append",
         dest="tenants",
+        type=_tenant,
         metavar="T",
         help="a tenant to make a token for (may be repeated; default demo)",
     )
@@ -53,9 +60,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _port(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and int(text[:6]) <= LAST_PORT):
+        raise argparse.ArgumentTypeError(f"{text!r} is no port: give 0 (a free one) to {LAST_PORT}")
+    return int(text)
+
+
+def _tenant(text: str) -> str:
+    if not 1 <= len(text) <= MAX_TENANT or not text.isprintable():
+        raise argparse.ArgumentTypeError(f"a tenant's name has 1 to {MAX_TENANT} printable characters")
+    return text
+
+
 def _pair(text: str) -> tuple[str, str]:
     name, separator, value = text.partition("=")
-    if not separator:
+    if not separator or not name:
         raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE")
     return name, value
 
@@ -63,6 +82,8 @@ def _pair(text: str) -> tuple[str, str]:
 def run(arguments: argparse.Namespace) -> int:
     if arguments.reset and arguments.data is None:
         return _say("--reset needs --data DIR: there is nothing else to empty.", CANNOT_START)
+    if arguments.ready_file is not None and (wrong := _no_place(arguments.ready_file)):
+        return _say(f"--ready-file {wrong}", CANNOT_START)
     options = Options(
         template=arguments.template,
         port=arguments.port,
@@ -79,13 +100,33 @@ def run(arguments: argparse.Namespace) -> int:
     os._exit(code)
 
 
+def _no_place(file: Path) -> str:
+    """Why a file cannot be written there; empty where it can."""
+    if file.is_dir():
+        return f"{file} is a folder. Give the name of a file."
+    if not file.parent.is_dir():
+        return f"{file}: there is no folder {file.parent}. Make it first."
+    if not os.access(file.parent, os.W_OK | os.X_OK):
+        return f"{file}: you may not write into the folder {file.parent}."
+    return ""
+
+
+def _ending_signals() -> list[signal.Signals]:
+    """What asks the runner to end. A terminal that goes is no such thing to one that `nohup` started."""
+    ending = [signal.SIGINT, signal.SIGTERM]
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        ending.append(signal.SIGHUP)
+    return ending
+
+
 async def _run(options: Options, ready_file: Path | None) -> int:
     asked = asyncio.Event()
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in _ending_signals():
         loop.add_signal_handler(number, asked.set)
     runner = Runner(options)
     ended = asyncio.ensure_future(asked.wait())
+    written: bytes | None = None
     try:
         starting = asyncio.ensure_future(runner.start())
         await asyncio.wait([starting, ended], return_when=asyncio.FIRST_COMPLETED)
@@ -95,7 +136,9 @@ async def _run(options: Options, ready_file: Path | None) -> int:
                 await starting
             return 0
         starting.result()
-        await _announce(runner, ready_file)
+        if ready_file is not None:
+            written = _write_ready_file(ready_file, runner)
+        await _announce(runner)
         broken = asyncio.ensure_future(runner.until_broken())
         await asyncio.wait([broken, ended], return_when=asyncio.FIRST_COMPLETED)
         if not ended.done():
@@ -107,8 +150,25 @@ async def _run(options: Options, ready_file: Path | None) -> int:
     finally:
         ended.cancel()
         await runner.stop()
-        if ready_file is not None:
-            ready_file.unlink(missing_ok=True)
+        if ready_file is not None and written is not None:
+            _remove_ready_file(ready_file, written)
+
+
+def _write_ready_file(file: Path, runner: Runner) -> bytes:
+    """What it wrote. Raises StartError."""
+    text = json.dumps(runner.description(), indent=2).encode()
+    try:
+        write_private(file, text)
+    except OSError as error:
+        raise StartError(f"the ready file {file} cannot be written: {error.strerror}.") from error
+    return text
+
+
+def _remove_ready_file(file: Path, written: bytes) -> None:
+    """Only what this runner wrote: by now the file may be another runner's."""
+    with contextlib.suppress(OSError):
+        if file.read_bytes() == written:
+            file.unlink()
 
 
 def _say(message: str, code: int) -> int:
@@ -116,8 +176,7 @@ def _say(message: str, code: int) -> int:
     return code
 
 
-async def _announce(runner: Runner, ready_file: Path | None) -> None:
-    description = runner.description()
+async def _announce(runner: Runner) -> None:
     for logical, failure in runner.failures.items():
         print(f"factbook: {logical} cannot run: {failure}", file=sys.stderr)
     token = next(iter(runner.tokens.values()), "")
@@ -133,8 +192,3 @@ async def _announce(runner: Runner, ready_file: Path | None) -> None:
         ]
     lines += ["", "Ctrl-C ends it."]
     print("\n".join(lines), flush=True)
-    if ready_file is not None:
-        draft = ready_file.with_name(ready_file.name + ".new")
-        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as stream:
-            json.dump(description, stream, indent=2)
-        draft.replace(ready_file)

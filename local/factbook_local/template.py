@@ -13,6 +13,9 @@ import yaml
 NO_VALUE = object()
 """What `AWS::NoValue` resolves to: the property is left out."""
 _PLACEHOLDER = re.compile(r"\$\{([^}]+)\}")
+_WHOLE = re.compile("-?[0-9]{1,15}", re.ASCII)
+_SHOWN = 60
+"""Characters of a refused value that a message shows."""
 
 
 class TemplateError(Exception):
@@ -61,9 +64,13 @@ class Template:
         self._parameters = {
             name: str(spec["Default"]) for name, spec in declared.items() if "Default" in spec
         }
-        self._parameters.update(
-            {name: value for name, value in (parameters or {}).items() if name in declared}
-        )
+        for name, value in (parameters or {}).items():
+            if name not in declared:
+                raise TemplateError(
+                    f"the template has no parameter {name!r}; it has {', '.join(declared) or 'none'}"
+                )
+            _check_parameter(name, value, declared[name])
+            self._parameters[name] = value
         self.resources: dict[str, dict[str, Any]] = {
             name: resource
             for name, resource in document["Resources"].items()
@@ -159,6 +166,29 @@ class Template:
             return str(self._attribute(*name.split(".", 1)) if "." in name else self._ref(name))
 
         return _PLACEHOLDER.sub(value, text)
+
+
+def _check_parameter(name: str, value: str, declared: Mapping[str, Any]) -> None:
+    """Raises TemplateError for a value that CloudFormation would refuse, or a number that is not whole."""
+    allowed = [str(each) for each in declared.get("AllowedValues", [value])]
+    pattern = declared.get("AllowedPattern", ".*")
+    number = declared.get("Type") == "Number"
+    if number and _WHOLE.fullmatch(value) is None:
+        wrong = "must be a whole number"
+    elif number and int(value) < declared.get("MinValue", int(value)):
+        wrong = f"must be {declared['MinValue']} or more"
+    elif number and int(value) > declared.get("MaxValue", int(value)):
+        wrong = f"must be {declared['MaxValue']} or less"
+    elif value not in allowed:
+        wrong = f"must be one of {', '.join(each or '(empty)' for each in allowed)}"
+    elif len(value) > declared.get("MaxLength", len(value)):
+        wrong = f"must have {declared['MaxLength']} characters or fewer"
+    elif re.fullmatch(pattern, value, re.DOTALL) is None:
+        wrong = declared.get("ConstraintDescription", f"must match {pattern}")
+    else:
+        return
+    shown = value if len(value) <= _SHOWN else value[:_SHOWN] + "…"
+    raise TemplateError(f"the parameter {name} {wrong}, not {shown!r}")
 
 
 def _merged(common: Any, own: Any) -> Any:

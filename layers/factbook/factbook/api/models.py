@@ -17,7 +17,7 @@ _WHOLE = re.compile("-?[0-9]{1,400}", re.ASCII)
 def _limit(text: Any) -> Any:
     number = int(text) if isinstance(text, str) and _WHOLE.fullmatch(text) else text
     if not isinstance(number, int) or number < 1:
-        raise ValueError("must be a whole number from 1 to 100")
+        raise ValueError(f"must be a whole number, 1 or more; above {MAX_LIMIT} counts as {MAX_LIMIT}")
     return min(number, MAX_LIMIT)
 
 

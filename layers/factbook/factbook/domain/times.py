@@ -23,7 +23,7 @@ def parse_instant(text: str) -> str:
     """
     match = _INSTANT.fullmatch(text)
     if match is None:
-        raise BadInput("A time must look like 2026-10-09T12:00:00Z, with a zone.")
+        raise BadInput("A time must look like 2026-10-09T12:00:00Z, with a zone; in a query, write + as %2B.")
     day, clock, fraction, zone = match.groups()
     try:
         zoned = "+00:00" if zone in "Zz" else zone

@@ -56,10 +56,11 @@ def tell(verdict: Verdict) -> str:
     lines = [f"{WORDS[verdict.code]}:{where} {verdict.why}".rstrip(": ")]
     if verdict.line is not None:
         lines.append(f"  found at line {verdict.line} of the file")
-    lines.append(
-        f"  checked {verdict.entries:,} entries of {verdict.runs:,} runs, {verdict.leaves:,} leaves, "
-        f"{verdict.checkpoints:,} checkpoints; the newest signs for {verdict.size:,} leaves"
-    )
+    if verdict.entries or verdict.leaves:
+        lines.append(
+            f"  checked {verdict.entries:,} entries of {verdict.runs:,} runs, {verdict.leaves:,} leaves, "
+            f"{verdict.checkpoints:,} checkpoints; the newest signs for {verdict.size:,} leaves"
+        )
     if verdict.newer:
         lines.append(
             f"  {verdict.newer:,} entries are newer than their run's last checkpoint: chained, not yet signed for"
@@ -87,9 +88,20 @@ def _judge(judge: Judge, arguments: argparse.Namespace) -> Verdict:
             raise Incomplete(f"the note to hold the log to cannot be read: {arguments.pinned}") from error
         except Finding as finding:
             raise Unsupported(f"the note to hold the log to is none of this key: {finding.why}") from finding
-    if not arguments.file.is_file():
-        raise Incomplete(f"there is no file {arguments.file}")
-    return judge(arguments.file, key, pinned, None if arguments.quiet else show_progress())
+    try:
+        _check_file(arguments.file)
+        return judge(arguments.file, key, pinned, None if arguments.quiet else show_progress())
+    except OSError as error:
+        raise Incomplete(f"{arguments.file} cannot be read: {error.strerror or error}") from error
+
+
+def _check_file(file: Path) -> None:
+    """A pipe or a device is none to judge: a file that fails is read twice."""
+    if not file.exists():
+        raise Incomplete(f"there is no file {file}")
+    if not file.is_file():
+        kind = "a folder" if file.is_dir() else "no regular file"
+        raise Unsupported(f"{file} is {kind}, not an export")
 
 
 def _read(vkey: str) -> str:

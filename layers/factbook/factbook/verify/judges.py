@@ -9,7 +9,7 @@ from typing import Any
 from .chain import ENTRY, Chain
 from .findings import Finding, Incomplete, Tampered
 from .leaves import Leaf, read_hashes, read_leaf
-from .lines import Progress, read_blocks, read_entry, read_header, read_object, whole_line
+from .lines import Progress, check_begin, read_blocks, read_entry, read_header, read_object, whole_line
 from .notes import Checkpoint, VerifierKey, open_checkpoint
 from .tree import GrowingRoot, extends, includes
 
@@ -129,6 +129,8 @@ class _File:
                 if at == len(block):
                     return
             self.number = before + at + 1
+            if self.number == 1:
+                check_begin(block[at])
             self._line(whole_line(self.number, block[at]))
             at += 1
 

@@ -19,6 +19,8 @@ MAX_LINE = 2 * 1024 * 1024
 BLOCK = 64
 _WITH_CAUSE = b'","f":"' + FORMAT.encode() + b'","cause":'
 _BOM = b"\xef\xbb\xbf"
+_BEGIN = b'{"format":"factbook-log-export'
+_MARK = b"factbook-log-export"
 
 Progress = Callable[[int, int], None]
 """Told now and then how many of how many bytes are read."""
@@ -38,6 +40,15 @@ def read_blocks(path: Path, progress: Progress | None = None) -> Iterator[tuple[
                 progress(done, size)
     if number == 0:
         raise Incomplete("the file is empty")
+
+
+def check_begin(line: bytes) -> None:
+    """Raises Unsupported when a file with this first line never was an export: it bears no name of its format.
+
+    A header that was cut, indented or written in another encoding still bears it, and is judged as what it is.
+    """
+    if _MARK not in line.replace(b"\x00", b"") and not _BEGIN.startswith(line):
+        raise Unsupported("the file is another kind of file: it does not begin as a log export does")
 
 
 def whole_line(number: int, line: bytes) -> bytes:
