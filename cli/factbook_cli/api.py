@@ -78,9 +78,10 @@ class Api:
         try:
             response = self._http.request(method, target, body=body, retries=retries, redirect=False)
         except HTTPError as error:
-            reason = error.reason if isinstance(error, MaxRetryError) else error
             raise ApiError(
-                0, "no-answer", f"{self._url} did not answer: {reason}. Check the URL and your network."
+                0,
+                "no-answer",
+                f"{self._url} did not answer: {_reason(error)}. Check the URL and your network.",
             ) from error
         answer = _json(response.data)
         if response.status >= 300:
@@ -90,6 +91,13 @@ class Api:
                 response.status, "no-json", f"{self._url} answered no JSON. Is it the service's URL?"
             )
         return answer
+
+
+def _reason(error: HTTPError) -> str:
+    """Why there was no answer, in the system's words where it said why."""
+    reason: BaseException | None = error.reason if isinstance(error, MaxRetryError) else error
+    below = reason.__cause__ if reason is not None else None
+    return (below.strerror if isinstance(below, OSError) else None) or str(reason)
 
 
 def _json(data: bytes) -> Any:
@@ -114,7 +122,7 @@ def _first_issue(error: dict[str, Any]) -> str:
     issues = details.get("issues") if isinstance(details, dict) else None
     if not isinstance(issues, list) or not issues or not isinstance(issues[0], dict):
         return ""
-    return f"{issues[0].get('path')}: {issues[0].get('message')}."
+    return f"{issues[0].get('path')}: {issues[0].get('message')}"
 
 
 def add_service_options(parser: argparse.ArgumentParser) -> None:

@@ -341,7 +341,7 @@ def _listen(port: int) -> socket.socket:
         return listen(port)
     except OSError as error:
         raise StartError(
-            f"port {port} cannot be used: {error.strerror}. Stop what holds it, or give another --port."
+            f"port {port} cannot be used: {os.strerror(error.errno or 0)}. Stop what holds it, or give another --port."
         ) from error
 
 

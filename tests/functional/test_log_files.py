@@ -1,17 +1,22 @@
 """Exported files, damaged in every way a file gets damaged: none of them holds."""
 
+import gzip
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from support.emulators import Aws
 from support.gateway import ROOT
 from support.logs import LogService
 
+from factbook.verify.command import tell
 from factbook.verify.judges import Verdict, audit, verify_run
+from factbook_cli.main import main
 
 Damage = Callable[[bytes], bytes]
 
@@ -111,6 +116,60 @@ def test_a_damaged_file_never_holds(
         verdict = judged(judge, log_service, damaged)
         assert verdict.code == code, (judge.__name__, verdict)
         assert verdict.why
+
+
+OTHER_FILES = {
+    "a page": b"# Factbook\n\nAgent memory.\n",
+    "random bytes": bytes(range(255, -1, -1)) * 20,
+    "a line without its end": b"x",
+    "JSON": b'{"data":[]}\n',
+    "JSON over lines": b'{\n "data": []\n}\n',
+    "a compressed page": gzip.compress(b"# Factbook\n" * 100),
+}
+
+
+@pytest.mark.parametrize("name", [*OTHER_FILES, "a compressed export"])
+def test_another_kind_of_file_is_unsupported_and_nobody_is_accused(
+    log_service: LogService, run_file: bytes, name: str
+) -> None:
+    raw = OTHER_FILES.get(name) or gzip.compress(run_file)
+    for judge in (verify_run, audit):
+        verdict = judged(judge, log_service, raw)
+        assert (verdict.code, verdict.entries) == (3, 0)
+        assert "checked" not in tell(verdict)
+
+
+def test_what_is_no_file_is_called_what_it_is(
+    log_service: LogService, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for path, code, told in (
+        (tmp_path, 3, "is a folder"),
+        (tmp_path / "pipe", 3, "is no regular file"),
+        (tmp_path / "none", 2, "there is no file"),
+    ):
+        assert main(["log", "audit", str(path), "--vkey", log_service.vkey]) == code
+        printed = capsys.readouterr().out
+        assert told in printed
+        assert printed.count("\n") == 1
+
+
+def test_a_file_that_cannot_be_read_is_not_said_to_be_tampered_with(
+    log_service: LogService, run_file: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "r1.jsonl"
+    path.write_bytes(run_file)
+    unreadable = PermissionError(13, "Permission denied", str(path))
+    monkeypatch.setattr("factbook.verify.judges.read_blocks", Mock(side_effect=unreadable))
+    assert main(["log", "verify", str(path), "--vkey", log_service.vkey]) == 2
+
+
+def test_what_was_checked_is_told_when_something_was(
+    log_service: LogService, run_file: bytes, whole_file: bytes
+) -> None:
+    assert "checked 3 entries of 1 runs" in tell(judged(verify_run, log_service, run_file))
+    cut = whole_file[: whole_file.index(b'{"run":"')]
+    assert "0 entries of 0 runs, 4 leaves" in tell(judged(audit, log_service, cut))
 
 
 @pytest.mark.parametrize("kind", ["run", "all"])

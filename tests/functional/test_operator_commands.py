@@ -4,6 +4,7 @@ import json
 import uuid
 from dataclasses import dataclass
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from cryptography.hazmat.primitives.serialization import load_der_public_key
@@ -12,7 +13,7 @@ from support.gateway import ROOT
 
 from factbook.verify.notes import read_key
 from factbook_cli.api import Api
-from factbook_cli.main import main
+from factbook_cli.main import COMMANDS, main
 from factbook_local.testing import Ready
 
 ORIGIN = "factbook.acme"
@@ -100,26 +101,97 @@ def test_the_first_token_goes_into_the_access_table_of_the_stack(
 REFUSED = {
     "no such stack": (["vkey", "--stack", "nowhere"], "nowhere"),
     "no such key": (["vkey", "--key", str(uuid.uuid4()), "--origin", ORIGIN], "AWS_REGION"),
+    "no such table": (["token", "--table", "nowhere", "--tenant", "acme"], "AWS_REGION"),
+    "no ready file": (["index", "status", "--ready-file", "/nowhere"], "`factbook local"),
+    "another file": (["index", "status", "--ready-file", str(ROOT / "README.md")], "no ready file"),
+    "JSON that is none": (["index", "status", "--ready-file", str(ROOT / "openapi.json")], "no ready file"),
+}
+EXPORT = ["log", "export", "--url", "http://127.0.0.1:1", "--token", "t"]
+NOT_MEANT = {
     "a key without its name": (["vkey", "--key", "k"], "--origin"),
     "a name without its key": (["vkey", "--origin", ORIGIN], "--key"),
     "no service": (["vkey"], "FACTBOOK_URL"),
-    "no such table": (["token", "--table", "nowhere", "--tenant", "acme"], "AWS_REGION"),
-    "no ready file": (["index", "status", "--ready-file", "/nowhere"], "/nowhere"),
+    "no deployment": (["vkey"], "--stack"),
     "no address": (["log", "export", "--all", "--out", "o", "--url", "x", "--token", "t"], "http://"),
+    "no folder": ([*EXPORT, "--all", "--out", "/nowhere/o"], "no folder /nowhere"),
+    "a folder": ([*EXPORT, "--all", "--out", "/tmp"], "is a folder"),
+    "a device": ([*EXPORT, "--all", "--out", "/dev/null"], "no regular file"),
+    "a note's folder": (["log", "checkpoint", *EXPORT[2:], "--out", "/nowhere/o"], "no folder /nowhere"),
+    "a note for all": ([*EXPORT, "--all", "--out", "o", "--checkpoint", "n"], "goes with --run"),
+    "no note": ([*EXPORT, "--run", "r", "--out", "o", "--checkpoint", "/nowhere"], "cannot be read"),
+    "another file as a note": (
+        [*EXPORT, "--run", "r", "--out", "o", "--checkpoint", str(ROOT / "README.md")],
+        "no checkpoint",
+    ),
 }
 
 
-@pytest.mark.parametrize("case", REFUSED)
-def test_what_is_in_the_way_is_one_line_and_exit_code_1(
-    deployed: Deployed, capsys: pytest.CaptureFixture[str], case: str
+@pytest.mark.parametrize("case", [*REFUSED, *NOT_MEANT])
+def test_what_is_in_the_way_is_one_line_and_exit_code_1_or_2_where_the_line_cannot_be_meant(
+    deployed: Deployed, capsys: pytest.CaptureFixture[str], case: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    words, told = REFUSED[case]
-    assert main(words) == 1
+    for name in ("FACTBOOK_URL", "FACTBOOK_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
+    words, told = REFUSED.get(case) or NOT_MEANT[case]
+    assert main(words) == (1 if case in REFUSED else 2)
     printed = capsys.readouterr()
     assert printed.out == ""
     assert printed.err.startswith(f"factbook {words[0]}: ")
     assert printed.err.count("\n") == 1
     assert told in printed.err
+
+
+@pytest.mark.parametrize("name", ["token", "user"])
+def test_a_token_is_made_for_somebody(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["token", "--table", "t", "--tenant", "acme", f"--{name.replace('token', 'tenant')}", ""])
+    assert ended.value.code == 2
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_the_runners_commands_are_said_to_need_the_repository(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("factbook_cli.main.known_commands", lambda: COMMANDS)
+    with pytest.raises(SystemExit) as ended:
+        main(["local"])
+    assert ended.value.code == 2
+    assert "need the repository: make install" in capsys.readouterr().err
+
+
+def test_a_failed_export_is_told_once_and_leaves_no_file(
+    local_service: Ready, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    token = local_service.tokens["demo"]
+    strangers = f"fb_{'0' * 16}_{'s' * 43}"
+    for what, given, told in (
+        (["--all"], strangers, "ask an administrator"),
+        (["--run", "r"], "nope", "ask an administrator"),
+        (["--run", "bad id!"], token, "no path can carry"),
+        (["--run", "bad id!", "--as-is"], token, "no path can carry"),
+        (["--run", "no-such-run"], token, "No such run"),
+    ):
+        where = ["--out", str(tmp_path / "out"), "--url", local_service.url, "--token", given]
+        assert main(["log", "export", *what, *where]) == 1
+        printed = capsys.readouterr()
+        assert (printed.out, printed.err.count("\n")) == ("", 1), printed.err
+        assert told in printed.err
+        assert list(tmp_path.iterdir()) == []
+
+
+def test_an_export_that_cannot_be_written_leaves_the_former_one(
+    local_service: Ready, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "out").write_text("former")
+    full = Mock(side_effect=OSError(28, "No space left on device"))
+    monkeypatch.setattr("factbook_cli.export.Export.everything", full)
+    where = ["--url", local_service.url, "--token", local_service.tokens["demo"]]
+    assert main(["log", "export", "--all", "--out", str(tmp_path / "out"), *where]) == 1
+    assert (
+        capsys.readouterr().err
+        == f"factbook log: {tmp_path / 'out'} cannot be written: No space left on device.\n"
+    )
+    assert [(each.name, each.read_text()) for each in tmp_path.iterdir()] == [("out", "former")]
 
 
 def test_a_symmetric_key_is_no_signing_key(deployed: Deployed, capsys: pytest.CaptureFixture[str]) -> None:

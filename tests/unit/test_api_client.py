@@ -131,7 +131,7 @@ def test_where_nothing_listens_the_message_says_what_to_check(monkeypatch: pytes
     closed = listen(0)
     port = closed.getsockname()[1]
     closed.close()
-    with pytest.raises(ApiError, match=r"did not answer: .*refused.* Check the URL"):
+    with pytest.raises(ApiError, match=r"did not answer: Connection refused\. Check the URL"):
         Api(f"http://127.0.0.1:{port}", "fb_x").get("v1")
 
 
@@ -139,6 +139,39 @@ def test_where_nothing_listens_the_message_says_what_to_check(monkeypatch: pytes
 def test_what_is_no_url_of_a_service_is_refused_before_anything_is_sent(url: str) -> None:
     with pytest.raises(ApiError, match="must begin with http"):
         Api(url, "fb_x")
+
+
+def test_a_url_that_ends_in_the_routes_own_prefix_is_refused_with_the_right_one() -> None:
+    with pytest.raises(ApiError, match=r"without /v1: http://host/base$") as refused:
+        Api("http://host/base/v1/", "fb_x")
+    assert refused.value.exit_code == 2
+
+
+def test_an_unknown_token_is_told_in_the_commands_own_words(serving: Any) -> None:
+    service = serving(
+        (401, {}, b'{"error":{"code":"auth-missing","message":"Send it as Authorization: Bearer."}}')
+    )
+    with pytest.raises(ApiError, match=r"--token or FACTBOOK_TOKEN") as refused:
+        Api(service.url, "fb_x").get("v1")
+    assert "Bearer" not in str(refused.value)
+    assert (refused.value.status, refused.value.code) == (401, "auth-missing")
+
+
+def test_a_refused_request_is_told_with_its_first_issue(serving: Any) -> None:
+    issues = [{"path": "/a", "message": "is no a"}, {"path": "/b", "message": "is no b"}]
+    error = {"code": "validation-failed", "message": "See details.issues.", "details": {"issues": issues}}
+    service = serving((400, {}, json.dumps({"error": error}).encode()))
+    with pytest.raises(ApiError) as refused:
+        Api(service.url, "fb_x").get("v1")
+    assert str(refused.value) == "/a: is no a (validation-failed)"
+
+
+@pytest.mark.parametrize("details", [None, [], {}, {"issues": []}, {"issues": ["x"]}, {"issues": {}}])
+def test_details_that_name_no_issue_leave_the_services_message(serving: Any, details: Any) -> None:
+    error = {"code": "bad-input", "message": "Send less.", "details": details}
+    service = serving((400, {}, json.dumps({"error": error}).encode()))
+    with pytest.raises(ApiError, match=r"^Send less\. \(bad-input\)$"):
+        Api(service.url, "fb_x").get("v1")
 
 
 @pytest.mark.parametrize("status", [200, 502])

@@ -12,8 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.gateway import ROOT
 from support.local_cloud import TEMPLATE, Cloud, eventually, probe_cloud
 
+from factbook_cli.main import main
 from factbook_local.dataplane.process import control
 from factbook_local.testing import NotReady, descendants, running
 
@@ -58,6 +60,98 @@ def test_a_taken_port_is_said(tmp_path: Path) -> None:
     assert "--port" in message
 
 
+def test_a_refused_start_leaves_the_ready_file_of_the_runner_that_serves(tmp_path: Path) -> None:
+    with probe_cloud(tmp_path) as cloud:
+        (ready_file,) = tmp_path.glob("ready-*.json")
+        before = ready_file.read_bytes()
+        port = cloud.ready.url.rpartition(":")[2]
+        refused_folder = tmp_path / "second"
+        refused_folder.mkdir()
+        message = refused(refused_folder, "--port", port, "--ready-file", str(ready_file))
+        assert f"port {port} cannot be used" in message
+        assert ready_file.read_bytes() == before
+
+
+def test_a_ready_file_that_another_runner_has_replaced_is_left(tmp_path: Path) -> None:
+    with probe_cloud(tmp_path) as cloud:
+        (ready_file,) = tmp_path.glob("ready-*.json")
+        ready_file.write_text("another's")
+        cloud.ready.process.terminate()
+        assert cloud.ready.process.wait(30) == 0
+        assert ready_file.read_text() == "another's"
+
+
+@pytest.mark.parametrize(("place", "told"), [("nowhere/r.json", "there is no folder"), ("", "is a folder")])
+def test_a_ready_file_that_cannot_be_written_is_said_before_anything_starts(
+    tmp_path: Path, place: str, told: str
+) -> None:
+    message = refused(tmp_path, "--ready-file", str(tmp_path / place), data=tmp_path / "data")
+    assert told in message
+    assert not (tmp_path / "data").exists()
+
+
+def test_the_ready_file_is_there_when_the_runner_says_that_it_is_ready(tmp_path: Path) -> None:
+    ready_file = tmp_path / "r.json"
+    arguments = ["--port", "0", "--ready-file", str(ready_file), "--template", str(TEMPLATE)]
+    with subprocess.Popen(
+        [
+            sys.executable,
+            "-m",
+            "factbook_cli",
+            "local",
+            *arguments,
+            "--parameter",
+            f"SeenFile={tmp_path / 's'}",
+        ],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline().startswith("Factbook is ready at ")
+        assert json.loads(ready_file.read_text())["url"].startswith("http://127.0.0.1:")
+        process.terminate()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--port", "99999"], "0 (a free one) to 65535"),
+        (["--port", "-1"], "0 (a free one) to 65535"),
+        (["--port", "http"], "0 (a free one) to 65535"),
+        (["--tenant", ""], "1 to 256"),
+        (["--parameter", "Days"], "NAME=VALUE"),
+        (["--bogus"], "--bogus"),
+    ],
+)
+def test_an_option_that_cannot_be_is_said_in_one_line_of_the_command(
+    arguments: list[str], told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["local", *arguments])
+    assert ended.value.code == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("factbook local: ")
+    assert line.endswith("See factbook local --help.")
+    assert told in line
+
+
+def test_a_parameter_that_is_none_or_has_no_such_value_is_said(tmp_path: Path) -> None:
+    assert "it has Greeting, SeenFile" in refused(tmp_path, "--parameter", "X=1")
+    product = ["--template", str(ROOT / "template.yaml"), "--parameter", "CheckpointLockDays=abc"]
+    completed = subprocess.run(
+        [sys.executable, "-m", "factbook_cli", "local", *product],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    assert completed.returncode == 2
+    assert (
+        completed.stderr == "factbook: the parameter CheckpointLockDays must be a whole number, not 'abc'\n"
+    )
+
+
 def test_a_folder_that_another_runner_holds_is_said(tmp_path: Path) -> None:
     with probe_cloud(tmp_path, data=tmp_path / "data") as cloud:
         message = refused(tmp_path, data=tmp_path / "data")
@@ -78,7 +172,7 @@ def test_reset_without_a_folder_and_a_template_that_is_none_are_said(tmp_path: P
     assert "no-such-template" in refused(tmp_path, "--template", str(tmp_path / "no-such-template.yaml"))
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_ends_it_cleanly_and_ends_every_process(tmp_path: Path, number: signal.Signals) -> None:
     with probe_cloud(tmp_path) as cloud:
         processes = descendants(cloud.ready.process.pid)

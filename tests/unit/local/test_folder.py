@@ -79,11 +79,20 @@ def test_a_folder_with_other_files_is_no_data_folder(tmp_path: Path) -> None:
         with pytest.raises(FolderError, match="not a Factbook data folder"):
             DataFolder(tmp_path, reset=reset)
     assert (tmp_path / "thesis.txt").read_text() == "mine"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["thesis.txt"]  # no lock is left there
+
+
+def test_a_first_start_that_was_killed_in_the_midst_can_be_repeated(tmp_path: Path) -> None:
+    (tmp_path / "lock").write_text("")
+    (tmp_path / "format.new").write_text("fact")
+    folder = DataFolder(tmp_path)
+    assert (tmp_path / "format").read_text() == FORMAT
+    folder.close()
 
 
 def test_a_path_that_cannot_be_a_folder_is_said(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(FolderError, match="cannot be used"):
+    with pytest.raises(FolderError, match="cannot be used: it is no folder"):
         DataFolder(tmp_path / "file")
 
 

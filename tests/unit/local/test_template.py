@@ -61,7 +61,52 @@ def test_an_intrinsic_function_resolves(tmp_path: Path, value: str, expected: An
 
 def test_a_given_parameter_wins_over_its_default(tmp_path: Path) -> None:
     assert resolved(tmp_path, "!If [Shown, !Ref Name, none]", Name="given", Flag="false") == "none"
-    assert resolved(tmp_path, "!Ref Name", Name="given", Unknown="ignored") == "given"
+    assert resolved(tmp_path, "!Ref Name", Name="given") == "given"
+
+
+def test_a_parameter_that_the_template_does_not_have_is_refused_with_those_it_has(tmp_path: Path) -> None:
+    with pytest.raises(TemplateError, match="no parameter 'Unknown'; it has Name, Flag"):
+        resolved(tmp_path, "!Ref Name", Unknown="1")
+
+
+DECLARED = """
+Parameters:
+  Days: {Type: Number, Default: 7, MinValue: 1, MaxValue: 30}
+  Kind: {Type: String, Default: a, AllowedValues: ["", a, b]}
+  Name: {Type: String, Default: n, MaxLength: 3}
+  Place: {Type: String, Default: p, AllowedPattern: "[a-z]+"}
+  Key: {Type: String, Default: "", AllowedPattern: "|k[0-9]", ConstraintDescription: must be a key}
+Resources: {Table: {Type: AWS::DynamoDB::Table}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "told"),
+    [
+        ("Days", "abc", "a whole number"),
+        ("Days", "1.5", "a whole number"),
+        ("Days", "0", "1 or more"),
+        ("Days", "31", "30 or less"),
+        ("Kind", "c", "one of (empty), a, b"),
+        ("Name", "four", "3 characters or fewer"),
+        ("Place", "A", "match [a-z]+"),
+        ("Key", "x", "be a key"),
+    ],
+)
+def test_a_parameters_value_that_cloudformation_would_refuse_is_refused(
+    tmp_path: Path, name: str, value: str, told: str
+) -> None:
+    with pytest.raises(TemplateError) as refused:
+        template(tmp_path, DECLARED, **{name: value})
+    assert str(refused.value) == f"the parameter {name} must {told}, not {value!r}".replace(
+        "must must", "must"
+    )
+
+
+def test_values_at_the_edge_of_what_a_parameter_allows_are_taken(tmp_path: Path) -> None:
+    given = {"Days": "30", "Kind": "", "Name": "abc", "Place": "z", "Key": "k1"}
+    read = template(tmp_path, DECLARED, **given)
+    assert {name: read.resolve({"Ref": name}) for name in given} == given
 
 
 @pytest.mark.parametrize(

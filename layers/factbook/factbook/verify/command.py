@@ -101,7 +101,7 @@ def _check_file(file: Path) -> None:
         raise Incomplete(f"there is no file {file}")
     if not file.is_file():
         kind = "a folder" if file.is_dir() else "no regular file"
-        raise Unsupported(f"{file} is {kind}, not an export")
+        raise Unsupported(f"{file} is {kind}: an export is judged as a file")
 
 
 def _read(vkey: str) -> str:
