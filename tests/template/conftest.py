@@ -16,9 +16,10 @@ PSEUDO = {
     "AWS::StackName": "factbook",
     "AWS::URLSuffix": "amazonaws.com",
 }
+DOMAIN = "arn:aws:es:eu-central-1:123456789012:domain/search"
 OPTIONS = {
     "OpenSearchUrl": "https://search.example",
-    "OpenSearchDomainArn": "domain-arn",
+    "OpenSearchDomainArn": DOMAIN,
     "Embeddings": "openai-compat",
     "EmbeddingsUrl": "https://embeddings.example",
     "EmbeddingsModel": "small",

@@ -100,6 +100,8 @@ def test_the_environment_of_a_function_fits_with_every_parameter_at_its_longest(
             r"^  (\w+):\n(?:    .*\n)*?    MaxLength: (\d+)$", document, re.MULTILINE
         )
     }
+    domain = "arn:aws:es:eu-central-1:123456789012:domain/"
+    longest["OpenSearchDomainArn"] = domain.ljust(len(longest["OpenSearchDomainArn"]), "x")
     bounded = {"CheckpointOrigin", "OpenSearchUrl", "OpenSearchDomainArn", "EmbeddingsUrl", "EmbeddingsModel"}
     template = Template(ROOT / "template.yaml", PSEUDO, {"Embeddings": "openai-compat", **longest})
     template.physical = {name: {"Ref": "x" * 128} for name in template.resources}

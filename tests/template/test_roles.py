@@ -8,7 +8,7 @@ import pytest
 
 from factbook_local.template import Template
 
-from .conftest import functions_of
+from .conftest import DOMAIN, functions_of
 
 STREAM = {"dynamodb:DescribeStream", "dynamodb:GetRecords", "dynamodb:GetShardIterator"}
 LOGS = {"logs:CreateLogStream", "logs:PutLogEvents"}
@@ -67,7 +67,7 @@ GRANTS = {
         "CheckpointsBucket.Arn/*": {"s3:GetObject"},
         "CheckpointsBucket.Arn": {"s3:ListBucket"},
         "DataKey.Arn": {"kms:Decrypt"},
-        "domain-arn/*": {"es:ESHttpGet", "es:ESHttpPost"},
+        f"{DOMAIN}/*": {"es:ESHttpGet", "es:ESHttpPost"},
     },
     "RetrieveFunction": {
         "RetrieveLogs.Arn": LOGS,
@@ -83,7 +83,7 @@ GRANTS = {
         "KeysTable.Arn": items("GetItem"),
         "AccessTable.Arn": items("GetItem"),
         "DataKey.Arn": {"kms:Decrypt"},
-        "domain-arn/*": {"es:ESHttpGet", "es:ESHttpPost"},
+        f"{DOMAIN}/*": {"es:ESHttpGet", "es:ESHttpPost"},
         "secret-arn": {"secretsmanager:GetSecretValue"},
         "secret-key-arn": {"kms:Decrypt"},
     },
@@ -110,7 +110,7 @@ GRANTS = {
         "BlobsBucket.Arn/facts/*": {"s3:GetObject", "s3:DeleteObjectVersion", "s3:DeleteObjectTagging"},
         "BlobsBucket.Arn": {"s3:ListBucket", "s3:ListBucketVersions"},
         "DataKey.Arn": {"kms:Decrypt"},
-        "domain-arn/*": {"es:ESHttpGet", "es:ESHttpHead", "es:ESHttpPost", "es:ESHttpPut", "es:ESHttpDelete"},
+        f"{DOMAIN}/*": {"es:ESHttpGet", "es:ESHttpHead", "es:ESHttpPost", "es:ESHttpPut", "es:ESHttpDelete"},
         "secret-arn": {"secretsmanager:GetSecretValue"},
         "secret-key-arn": {"kms:Decrypt"},
     },

@@ -83,14 +83,14 @@ Resources: {Table: {Type: AWS::DynamoDB::Table}}
 @pytest.mark.parametrize(
     ("name", "value", "told"),
     [
-        ("Days", "abc", "a whole number"),
-        ("Days", "1.5", "a whole number"),
-        ("Days", "0", "1 or more"),
-        ("Days", "31", "30 or less"),
-        ("Kind", "c", "one of (empty), a, b"),
-        ("Name", "four", "3 characters or fewer"),
-        ("Place", "A", "match [a-z]+"),
-        ("Key", "x", "be a key"),
+        ("Days", "abc", "must be a whole number"),
+        ("Days", "1.5", "must be a whole number"),
+        ("Days", "0", "must be 1 or more"),
+        ("Days", "31", "must be 30 or less"),
+        ("Kind", "c", "must be one of (empty), a, b"),
+        ("Name", "four", "must have 3 characters or fewer"),
+        ("Place", "A", "must match [a-z]+"),
+        ("Key", "x", "must be a key"),
     ],
 )
 def test_a_parameters_value_that_cloudformation_would_refuse_is_refused(
@@ -98,9 +98,7 @@ def test_a_parameters_value_that_cloudformation_would_refuse_is_refused(
 ) -> None:
     with pytest.raises(TemplateError) as refused:
         template(tmp_path, DECLARED, **{name: value})
-    assert str(refused.value) == f"the parameter {name} must {told}, not {value!r}".replace(
-        "must must", "must"
-    )
+    assert str(refused.value) == f"the parameter {name} {told}, not {value!r}"
 
 
 def test_values_at_the_edge_of_what_a_parameter_allows_are_taken(tmp_path: Path) -> None:
