@@ -12,8 +12,10 @@ MAX_PARTS = 100
 """Items of a list that are judged alone; no request has more."""
 
 _SPACE = re.compile(r"[ \t\n\r]*")
-_BRACKETS = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[\[{]+|[\]}]+', re.DOTALL)
-"""Strings, and the brackets outside of strings."""
+_BRACKETS = re.compile(r'"[^"\\]*+(?:\\.?+[^"\\]*+)*+"?+|[\[{]+|[\]}]+', re.DOTALL)
+"""Strings, and the brackets outside of strings. A string that nothing closes reaches to the text's end, and no character
+is looked at twice: otherwise each quote in it would be tried as the start of another one.
+"""
 
 _ANY = json.JSONDecoder(parse_float=str, parse_int=str, parse_constant=str)
 """Tells where a value ends, and judges nothing."""
