@@ -9,9 +9,10 @@ from factbook.adapters.dynamodb.key_parts import shard_of
 from factbook.domain.log.merkle import Edge
 from factbook.domain.log.runs import Leaf
 from factbook.domain.log.sealing import KeyName
+from factbook.ports.cipher import Forged
 from factbook.ports.log.checkpoints import DirtyRun, Growth, NoteConflict, PublishedNote
 from factbook.ports.log.entries import RunRow, StoredEntry
-from factbook.ports.log.sealing import Forged, SealedKey
+from factbook.ports.log.sealing import SealedKey
 
 
 class FakeLog:
