@@ -151,6 +151,7 @@ def test_a_field_of_another_kind_is_refused_with_its_place(admin: Gateway, path:
     ("path", "value"),
     [
         (("type",), "x" * 257),
+        *((("type",), f"a{bad}") for bad in "\n\x00\x1f\x7f\x9f\ufdd0\ufdef\ufffe\uffff\U0001fffe\U0010ffff"),
         (("scope", "projectId"), "x" * 257),
         (("retention", "keepDays"), 0),
         (("retention", "keepDays"), 1.5),
