@@ -21,6 +21,7 @@ _ANY = json.JSONDecoder(parse_float=str, parse_int=str, parse_constant=str)
 """Tells where a value ends, and judges nothing."""
 
 NO_JSON = "The body is not valid JSON in UTF-8."
+BYTE_ORDER_MARK = "The body begins with a byte order mark. Send JSON in UTF-8 without one."
 
 Json = dict[str, Any]
 """A JSON object, read or to be written."""
@@ -34,6 +35,8 @@ def parse_json(text: str | bytes) -> Any:
     """The value of a JSON text. Raises NoJson, and BadInput for what two parsers could read differently."""
     try:
         text = _decoded(text)
+        if text.startswith("\ufeff"):
+            raise NoJson(BYTE_ORDER_MARK)
         value = json.loads(
             text,
             object_pairs_hook=_object,
