@@ -2,8 +2,9 @@
 
 import pytest
 
+from factbook.ports.cipher import Forged
 from factbook.ports.log.checkpoints import Signer
-from factbook.ports.log.sealing import Forged, KeyWrapper
+from factbook.ports.log.sealing import KeyWrapper
 from factbook.verify.notes import read_key
 
 

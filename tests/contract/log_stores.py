@@ -147,22 +147,58 @@ class LogStoreContract:
             self.kept(tenant, run, *sequences, thread="t")
         self.kept(tenant, "r", 5, thread="t2")
         self.kept(tenant, "r", 6)
-        found, _ = self.log.thread(tenant, "t", "", 10, newest_first=False)
+        found = self.log.thread(tenant, "t", None, "", 10, newest_first=False).found
         assert [(entry.run_id, entry.sequence) for _, entry in found] == [
             ("r", 0), ("s", 1), ("r", 2), ("s", 3), ("r", 4),
         ]  # fmt: skip
-        back, _ = self.log.thread(tenant, "t", "", 10, newest_first=True)
+        back = self.log.thread(tenant, "t", None, "", None, newest_first=True).found
         assert back == found[::-1]
 
     def test_a_thread_is_walked_by_position_in_both_directions(self, tenant: str) -> None:
         self.kept(tenant, "~r" + "x" * 200, *range(7), thread="t")
         for newest_first in (False, True):
-            seen, position, more = [], "", True
-            while more:
-                found, more = self.log.thread(tenant, "t", position, 2, newest_first=newest_first)
-                seen += [entry.sequence for _, entry in found]
-                position = found[-1][0] if found else position
+            seen: list[int] = []
+            position: str | None = ""
+            while position is not None:
+                page = self.log.thread(tenant, "t", None, position, 2, newest_first=newest_first)
+                seen += [entry.sequence for _, entry in page.found]
+                position = page.following
             assert seen == sorted(range(7), reverse=newest_first)
+
+    @pytest.mark.parametrize("newest_first", [False, True])
+    def test_messages_of_other_containers_take_no_room_of_a_read_and_those_of_none_are_found(
+        self, tenant: str, newest_first: bool
+    ) -> None:
+        """A name may be shared: those of another lie between two of one's own, and one of before has no container."""
+        mine, long = "W:" + "p|%" * 80, "W:" + "p|%" * 80 + "q"
+        owners = [mine, *(long for _ in range(40)), mine, None]
+        entries = [
+            replace(entry_of(tenant, "r", number, thread="t"), container=owner)
+            for number, owner in enumerate(owners)
+        ]
+        assert self.log.put(entries) is None
+        hundred = (mine, *(f"W:{number}" for number in range(99)))
+
+        page = self.log.thread(tenant, "t", hundred, "", None, newest_first=newest_first)
+        assert [entry.sequence for _, entry in page.found] == sorted([0, 41, 42], reverse=newest_first)
+        assert page.following is None
+        assert len(self.log.thread(tenant, "t", None, "", None, newest_first=newest_first).found) == 43
+        assert self.log.thread(tenant, "t", (), "", None, newest_first=newest_first).found == []
+
+    def test_a_read_of_others_messages_alone_says_where_to_go_on(self, tenant: str) -> None:
+        self.kept(tenant, "r", *range(6), thread="t", container="W:q", text='{"x":"' + "x" * 300_000 + '"}')
+        self.kept(tenant, "r", 6, thread="t", container="W:p")
+        seen, position, reads = [], "", 0
+        while True:
+            page = self.log.thread(tenant, "t", ("W:p",), position, None, newest_first=False)
+            seen += [entry.sequence for _, entry in page.found]
+            reads += 1
+            if page.following is None:
+                break
+            assert page.following > position
+            position = page.following
+        assert seen == [6]
+        assert 2 <= reads <= 4
 
     def test_of_twenty_parallel_puts_at_one_place_one_wins_and_all_learn_which(self, tenant: str) -> None:
         entries = [entry_of(tenant, "r", 0, f'{{"n":{number}}}') for number in range(20)]

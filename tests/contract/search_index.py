@@ -370,6 +370,18 @@ class SearchIndexContract:
         self.apply(Tombstone(self.tenant, "a", 100))
         assert set(self.found("word")) == set(HOSTILE) - {"a"}
 
+    def test_a_prefix_is_compared_as_it_is_whatever_stands_in_it(self) -> None:
+        self.apply(
+            *(
+                put(self.tenant, f"r{at}", "word", type=name, subjects=(name,))
+                for at, name in enumerate(HOSTILE)
+            )
+        )
+        for prefix in {text[:length] for text in HOSTILE for length in (1, 2, 3)}:
+            wanted = {f"r{at}" for at, name in enumerate(HOSTILE) if name.startswith(prefix)}
+            for field in ("type", "subjects"):
+                assert set(self.found("word", Prefix(field, prefix))) == wanted, (field, prefix)
+
     # Versions
 
     def test_every_order_of_five_events_ends_the_same_and_nothing_old_comes_back(self) -> None:

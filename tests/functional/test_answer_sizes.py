@@ -14,7 +14,7 @@ from support.logs import LogService
 from support.principals import principal
 from support.search_world import World, admin
 
-from factbook.adapters.log.aes_gcm import AesGcm
+from factbook.adapters.aes_gcm import AesGcm
 from factbook.api.app import Answer, App, Call
 from factbook.domain import wire
 from factbook.domain.access.principals import Actor, Principal

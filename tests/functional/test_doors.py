@@ -12,7 +12,7 @@ from support.log_fakes import FakeKeys, FakeLog, FakeTree, FakeWrapper
 from support.logs import StandingClock
 from support.principals import TenantService, principal
 
-from factbook.adapters.log.aes_gcm import AesGcm
+from factbook.adapters.aes_gcm import AesGcm
 from factbook.domain.facts.fact import Fact, GeneratedBy
 from factbook.domain.policy.policies import Policy
 from factbook.domain.scope import Scope

@@ -16,7 +16,7 @@ from support.log_fakes import FakeKeys, FakeLog, FakeWrapper
 from support.logs import StandingClock
 from support.principals import TenantService
 
-from factbook.adapters.log.aes_gcm import AesGcm
+from factbook.adapters.aes_gcm import AesGcm
 from factbook.api import operations
 from factbook.canonical import log_canonical
 from factbook.domain.errors import BadInput

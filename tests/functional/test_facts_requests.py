@@ -151,6 +151,7 @@ def test_a_field_of_another_kind_is_refused_with_its_place(admin: Gateway, path:
     ("path", "value"),
     [
         (("type",), "x" * 257),
+        *((("type",), f"a{bad}") for bad in "\n\x00\x1f\x7f\x9f\ufdd0\ufdef\ufffe\uffff\U0001fffe\U0010ffff"),
         (("scope", "projectId"), "x" * 257),
         (("retention", "keepDays"), 0),
         (("retention", "keepDays"), 1.5),
@@ -338,6 +339,28 @@ def test_a_container_kind_without_a_meaning_is_an_invalid_scope(
     admin: Gateway, query: dict[str, str]
 ) -> None:
     refused(admin.call("GET", FACTS, query=query), 400, "scope-invalid")
+
+
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [
+        ("scope=%00", 'scope must be a JSON object such as {"projectId":"p1"}.'),
+        ("scope=%EF%BB%BF%7B%7D", 'scope must be a JSON object such as {"projectId":"p1"}.'),
+        ("scope=[NaN]", "scope: NaN and Infinity are not JSON. Send a number or null."),
+        ("type=a&typePrefix=b", "Query parameters: send type or typePrefix, not both"),
+        ("limit=x", "Query parameter limit: must be a whole number from 1 to 100"),
+    ],
+)
+def test_a_refused_query_is_told_which_of_its_parameters_is_wrong(
+    admin: Gateway, query: str, message: str
+) -> None:
+    assert refused(admin.call("GET", FACTS, raw_query=query), 400, "bad-input")["message"] == message
+
+
+def test_a_body_with_a_byte_order_mark_is_told_so(admin: Gateway) -> None:
+    for path in (FACTS, f"{FACTS}/batch"):
+        reply = admin.call("POST", path, raw='\ufeff{"type":"n","content":1}')
+        assert "byte order mark" in refused(reply, 400, "bad-input")["message"]
 
 
 def test_a_parameter_given_twice_or_not_in_utf_8_is_refused(admin: Gateway) -> None:

@@ -104,6 +104,36 @@ def test_a_threads_messages_come_in_order_across_runs_and_no_other_entry(log_ser
     assert len(as_(log_service, "ann", writes=["p"]).call("GET", path).json["data"]) == 3
 
 
+def test_strangers_messages_under_a_threads_name_take_no_page_and_show_in_none(
+    log_service: LogService,
+) -> None:
+    """Each page of a reader is full while there is more of theirs, and one who has nothing sees no end of pages."""
+
+    def say(run: str, user: str, count: int) -> None:
+        entry = {"kind": "user-message", "scope": {"userId": user, "threadId": "main"}, "payload": user}
+        for start in range(0, count, 100):
+            body = {"entries": [entry] * min(100, count - start)}
+            assert as_(log_service, user).call("POST", f"/v1/memory/runs/{run}/log", body).status == 201
+
+    for number, (user, count) in enumerate((("bob", 1), ("ann", 400), ("bob", 2), ("ann", 100))):
+        say(f"r{number}", user, count)
+    path, pages = "/v1/memory/threads/main/messages", []
+    query: dict[str, Any] = {"limit": 1}
+    while True:
+        page = as_(log_service, "bob").call("GET", path, query=query).json
+        pages.append([entry["payload"] for entry in page["data"]])
+        if not page["hasMore"]:
+            break
+        query["cursor"] = page["nextCursor"]
+    assert pages[:3] == [["bob"]] * 3
+    assert pages[3:] in ([], [[]])
+    nothing = {"data": [], "hasMore": False}
+    assert as_(log_service, "eve").call("GET", path, query={"limit": 1}).json == nothing
+    assert as_(log_service, "bob").call("GET", path, query={"userId": "ann"}).json == nothing
+    seen = as_(log_service, "ann").call("GET", path, query={"limit": 100, "order": "desc"}).json
+    assert len(seen["data"]) == 100
+
+
 def test_only_an_administrator_makes_checkpoints_or_reads_leaves(log_service: LogService) -> None:
     ann = as_(log_service, "ann", writes=["p"])
     assert log_service.admin.call("GET", "/v1/memory/checkpoints/latest").status == 404

@@ -74,10 +74,25 @@ def test_neighbours_are_of_the_same_conversation_where_projects_share_a_threads_
     assert found.after.payload["text"] == "three plums"
 
 
-def test_neighbours_are_looked_for_past_others_messages_for_a_while_only(world):
+def test_any_number_of_another_projects_messages_in_a_thread_of_the_name_hide_no_neighbour(world):
+    world.say(ADMIN, "r1", ("bot", "two pears"), scope=TALK)
+    for number in range(400):
+        other = {"projectId": "y", "threadId": "talk"}
+        world.say(ADMIN, f"y{number}", ("eve", "not yours"), scope=other, deliver=False)
+    world.say(ADMIN, "r3", ("ana", "three plums"), scope=TALK)
+
+    (found,), _ = recall_messages(world.recall, ADMIN, Question("keyword", "pears", limit=1))
+
+    assert found.after.payload["text"] == "three plums"
+
+
+def test_neighbours_are_looked_for_past_messages_of_others_in_the_project_for_a_while_only(
+    world, monkeypatch
+):
+    monkeypatch.setattr("factbook.usecases.retrieval.recall.MOST_READS", 1)
     world.say(ADMIN, "r1", ("bot", "two pears"), scope=TALK)
     for number in range(40):
-        world.say(ADMIN, f"y{number}", ("eve", "not yours"), scope={"projectId": "y", "threadId": "talk"})
+        world.say(ADMIN, f"y{number}", ("eve", "not yours"), scope={**TALK, "participantId": "eve"})
     world.say(ADMIN, "r3", ("ana", "three plums"), scope=TALK)
 
     (found,), _ = recall_messages(world.recall, ADMIN, Question("keyword", "pears", limit=1))

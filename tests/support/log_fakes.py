@@ -4,14 +4,16 @@ import os
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import accumulate
 
 from factbook.adapters.dynamodb.key_parts import shard_of
 from factbook.domain.log.merkle import Edge
 from factbook.domain.log.runs import Leaf
 from factbook.domain.log.sealing import KeyName
+from factbook.ports.cipher import Forged
 from factbook.ports.log.checkpoints import DirtyRun, Growth, NoteConflict, PublishedNote
-from factbook.ports.log.entries import RunRow, StoredEntry
-from factbook.ports.log.sealing import Forged, SealedKey
+from factbook.ports.log.entries import RunRow, StoredEntry, ThreadPage
+from factbook.ports.log.sealing import SealedKey
 
 
 class FakeLog:
@@ -59,11 +61,19 @@ class FakeLog:
         return found, False
 
     def thread(
-        self, tenant: str, thread: str, position: str, limit: int, *, newest_first: bool
-    ) -> tuple[list[tuple[str, StoredEntry]], bool]:
+        self,
+        tenant: str,
+        thread: str,
+        containers: Sequence[str] | None,
+        position: str,
+        rows: int | None,
+        *,
+        newest_first: bool,
+    ) -> ThreadPage:
         with self.lock:
+            self.reads += 1
             found = [
-                (f"{entry.timestamp}|{entry.run_id}", _stripped(entry))
+                (f"{entry.timestamp}|{entry.run_id}", entry)
                 for (owner, _, _), entry in self._entries.items()
                 if owner == tenant and entry.thread == thread
             ]
@@ -71,9 +81,17 @@ class FakeLog:
         later = [
             (at, entry)
             for at, entry in found
-            if entry is not None and (not position or (at < position if newest_first else at > position))
+            if not position or (at < position if newest_first else at > position)
         ]
-        return later[:limit], len(later) >= limit  # as DynamoDB does: full to the brim, it cannot know
+        looked_at = later[: _in_one_read(later) if rows is None else rows]
+        # As DynamoDB does: full to the brim, it cannot know whether more follow.
+        more = len(looked_at) < len(later) or len(looked_at) == rows
+        kept = [
+            (at, replace(entry, thread=None, timestamp=None, opens=None, container=None))
+            for at, entry in looked_at
+            if containers is None or entry.container in (None, *containers)
+        ]
+        return ThreadPage(kept if containers != () else [], looked_at[-1][0] if more and looked_at else None)
 
     def runs(
         self, tenant: str, container: str | None, shard: int, before: str, limit: int
@@ -103,7 +121,13 @@ class FakeLog:
                 if (owner, run) == (tenant, run_id) and sequence >= since
             ]
         found.sort(key=lambda entry: entry.sequence)
-        return [replace(entry, thread=None, timestamp=None, opens=None) for entry in found]
+        return [replace(entry, thread=None, timestamp=None, opens=None, container=None) for entry in found]
+
+
+def _in_one_read(found: Sequence[tuple[str, StoredEntry]]) -> int:
+    """How many of these one query of DynamoDB reads."""
+    sizes = accumulate(len(entry.text.encode()) for _, entry in found)
+    return max(1, sum(size <= 2**20 for size in sizes))
 
 
 def _place(entry: StoredEntry) -> tuple[str, str, int]:
@@ -112,7 +136,9 @@ def _place(entry: StoredEntry) -> tuple[str, str, int]:
 
 def _stripped(entry: StoredEntry | None) -> StoredEntry | None:
     # A store reads back what the authority says; the index's fields it only writes.
-    return None if entry is None else replace(entry, thread=None, timestamp=None, opens=None)
+    if entry is None:
+        return None
+    return replace(entry, thread=None, timestamp=None, opens=None, container=None)
 
 
 class FakeKeys:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from factbook.adapters.log.aes_gcm import AesGcm
+from factbook.adapters.aes_gcm import AesGcm
 from factbook.domain.access.principals import Principal
 from factbook.domain.log.entries import LogEntry
 from factbook.domain.log.runs import later_micros

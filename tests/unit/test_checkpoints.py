@@ -14,7 +14,7 @@ from support.logs import StandingClock
 from support.principals import principal
 from support.struck import Blow, Blows, Death, Struck
 
-from factbook.adapters.log.aes_gcm import AesGcm
+from factbook.adapters.aes_gcm import AesGcm
 from factbook.domain.errors import StorageUnavailable
 from factbook.domain.log.merkle import Edge, leaf_hash
 from factbook.domain.log.notes import NoteKey, origin_of

@@ -7,7 +7,7 @@ from support.fakes import FakeClock, fake_memory
 from support.log_fakes import FakeKeys, FakeLog, FakeWrapper
 from support.principals import principal
 
-from factbook.adapters.log.aes_gcm import AesGcm
+from factbook.adapters.aes_gcm import AesGcm
 from factbook.domain.access.principals import Principal
 from factbook.domain.errors import FactNotFound, NotFound
 from factbook.domain.facts.fact import FactChanges, Payload

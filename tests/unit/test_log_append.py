@@ -12,7 +12,7 @@ from support.logs import StandingClock
 from support.principals import principal
 from support.struck import Blow, Blows, Death, Struck
 
-from factbook.adapters.log.aes_gcm import AesGcm
+from factbook.adapters.aes_gcm import AesGcm
 from factbook.domain.access.principals import Principal
 from factbook.domain.errors import (
     BadInput,

@@ -9,7 +9,7 @@ from support.log_fakes import FakeKeys, FakeLog, FakeWrapper
 from support.logs import Elapsed, StandingClock
 from support.principals import principal
 
-from factbook.adapters.log.aes_gcm import AesGcm
+from factbook.adapters.aes_gcm import AesGcm
 from factbook.canonical import log_canonical
 from factbook.domain.errors import LogChanged
 from factbook.domain.log.chain import text_hash

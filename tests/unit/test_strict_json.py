@@ -2,6 +2,8 @@
 
 import json
 import math
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -176,3 +178,22 @@ def test_what_is_no_json_cannot_be_told_apart(text: str | bytes) -> None:
 def test_a_flaw_around_the_list_refuses_the_whole(text: str) -> None:
     with pytest.raises(BadInput):
         parse_parts(text, "items")
+
+
+@pytest.mark.parametrize("ending", ['\\"', "\\", '\\\\"', "["])
+def test_an_unclosed_string_in_a_part_that_is_too_deep_is_read_once(ending: str) -> None:
+    """In a process that can be ended: a search that begins again at every quote of 4 MB takes hours."""
+    script = (
+        "import sys\n"
+        f"sys.path[:0] = {sys.path!r}\n"
+        "from factbook.domain.strict_json import NoJson, parse_parts\n"
+        f"text = '{{\"items\":[' + '[' * 100_000 + '\"' + {ending!r} * (4_000_000 // {len(ending)})\n"
+        "try:\n"
+        "    parse_parts(text.encode(), 'items')\n"
+        "except NoJson:\n"
+        "    print('refused')\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=120, check=True
+    )
+    assert done.stdout == "refused\n"

@@ -7,7 +7,10 @@ from factbook.domain.facts import type_order
 from factbook.domain.facts.type_order import HIGHEST, LOWEST, behind, behind_type, type_place, with_prefix
 
 SHORT = st.text(
-    st.characters(exclude_categories=["Cs"]) | st.sampled_from("!\x00 |%~a."), min_size=1, max_size=12
+    st.characters(exclude_categories=["Cs"])
+    | st.sampled_from("!\x00 |%~a.\ufffe\U0010fffd\U0010fffe\U0010ffff"),
+    min_size=1,
+    max_size=12,
 )
 ORDERS = st.sampled_from([f"2026-01-0{day}T00:00:00.000Z|f{number}" for day in (1, 2) for number in range(3)])
 
@@ -16,6 +19,7 @@ ORDERS = st.sampled_from([f"2026-01-0{day}T00:00:00.000Z|f{number}" for day in (
 @example("acme", "acme.note", "9", "1")
 @example("a", "a!", "9", "1")
 @example("a b", "a!b", "9", "1")
+@example("\U0010ffff", "\U0010fffe\U0010ffff", "9", "1")
 def test_places_compare_as_the_names_do_and_then_as_the_orders(
     one: str, other: str, first: str, second: str
 ) -> None:

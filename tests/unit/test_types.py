@@ -17,7 +17,7 @@ from factbook.usecases.facts.types import list_types
 
 from .test_listing import START, WRITER, World, principal_of
 
-KINDS = ["acme", "acme.note", "acme.note.old", "acmé", "other", "a b", "!", "z"]
+KINDS = ["acme", "acme.note", "acme.note.old", "acmé", "other", "a b", "!", "z", "\U0010ffff", "a\U0010ffffx"]
 ROWS_OF_A_PAGE = 200
 
 

@@ -9,7 +9,7 @@ MANY = "subjects"
 """The one field with several values, stored as a JSON array."""
 _NEVER = "0"
 
-Condition = tuple[str, list[str | int]]
+Condition = tuple[str, list[str | int | bytes]]
 
 
 def condition(rule: Filter) -> Condition:
@@ -55,13 +55,14 @@ def _one_of(field: str, wanted: tuple[str | int, ...]) -> Condition:
 
 
 def _prefix(field: str, text: str) -> Condition:
-    """Compared by characters; LIKE would fold case and read wildcards."""
-    begins = "substr({}, 1, ?) = ?"
+    """Compared by bytes of UTF-8: as texts SQLite cuts them at a zero character, and LIKE would fold case and read wildcards."""
+    begins = "substr(CAST({} AS BLOB), 1, ?) = ?"
     if field == MANY:
         sql = f"EXISTS (SELECT 1 FROM json_each(coalesce(d.{field}, '[]')) WHERE {begins.format('value')})"
     else:
         sql = f"(d.{field} IS NOT NULL AND {begins.format(f'd.{field}')})"
-    return sql, [len(text), text]
+    raw = text.encode()
+    return sql, [len(raw), raw]
 
 
 def _range(rule: Range) -> Condition:

@@ -326,7 +326,7 @@ def _outages() -> Iterator[None]:
         raise
 
 
-def _within(tenant: str, rule: Filter) -> tuple[str, dict[str, str | int]]:
+def _within(tenant: str, rule: Filter) -> tuple[str, dict[str, str | int | bytes]]:
     """The condition of a leg under its tenant, with named parameters."""
     sql, values = condition(AllOf((Equals("tenant", tenant), rule)))
     pieces = sql.split("?")

@@ -3,7 +3,7 @@
 import re
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field, StringConstraints
+from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints
 
 from factbook.domain.access.principals import Principal
 from factbook.domain.errors import PermissionDenied
@@ -40,6 +40,22 @@ ExpectVersion = Annotated[int, Field(ge=1)]
 ScopeParam = Annotated[str, Field(min_length=1)]
 """JSON in a query string; `api.scopes` reads it."""
 TypeName = Annotated[str, StringConstraints(min_length=1, max_length=256)]
+_NONCHARACTERS = "\ufdd0-\ufdef" + "".join(
+    chr(plane + 0xFFFE) + chr(plane + 0xFFFF) for plane in range(0, 0x110000, 0x10000)
+)
+_NO_TYPE = re.compile(f"[\x00-\x1f\x7f-\x9f{_NONCHARACTERS}]")
+
+
+def _type_name(text: str) -> str:
+    if _NO_TYPE.search(text) is not None:
+        raise ValueError(
+            "has control characters or code points that Unicode calls noncharacters: leave them out"
+        )
+    return text
+
+
+WrittenType = Annotated[TypeName, AfterValidator(_type_name)]
+"""The type of a fact that is written. Facts of before may have others, so reads take any."""
 
 
 class ScopeRequest(CamelModel):

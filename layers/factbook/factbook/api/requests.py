@@ -104,7 +104,8 @@ def read_query(model: type[Model], request: Request) -> Model:
         refused = refusal(error)
         if isinstance(refused, ValidationFailed):
             issue = refused.details["issues"][0]
-            refused = BadInput(f"Query parameter {issue['path'][1:]}: {issue['message']}")
+            named = f" {issue['path'][1:]}" if issue["path"] else "s"
+            refused = BadInput(f"Query parameter{named}: {issue['message']}")
         raise refused from error
 
 

@@ -4,14 +4,19 @@ from factbook.api.models import ScopeRequest
 from factbook.api.requests import validate
 from factbook.domain.access.principals import Principal
 from factbook.domain.errors import BadInput
-from factbook.domain.strict_json import parse_json
+from factbook.domain.strict_json import NoJson, parse_json
 
 
 def read_scope(text: str | None) -> ScopeRequest:
     """The scope, which names nothing when there is none. Raises BadInput, UnknownField, ValidationFailed."""
     if text is None:
         return ScopeRequest()
-    value = parse_json(text)
+    try:
+        value = parse_json(text)
+    except NoJson:
+        value = None
+    except BadInput as error:
+        raise BadInput(f"scope: {error.message}") from error
     if not isinstance(value, dict):
         raise BadInput('scope must be a JSON object such as {"projectId":"p1"}.')
     return validate(ScopeRequest, value, "/scope")

@@ -12,13 +12,16 @@ MAX_PARTS = 100
 """Items of a list that are judged alone; no request has more."""
 
 _SPACE = re.compile(r"[ \t\n\r]*")
-_BRACKETS = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[\[{]+|[\]}]+', re.DOTALL)
-"""Strings, and the brackets outside of strings."""
+_BRACKETS = re.compile(r'"[^"\\]*+(?:\\.?+[^"\\]*+)*+"?+|[\[{]+|[\]}]+', re.DOTALL)
+"""Strings, and the brackets outside of strings. A string that nothing closes reaches to the text's end, and no character
+is looked at twice: otherwise each quote in it would be tried as the start of another one.
+"""
 
 _ANY = json.JSONDecoder(parse_float=str, parse_int=str, parse_constant=str)
 """Tells where a value ends, and judges nothing."""
 
 NO_JSON = "The body is not valid JSON in UTF-8."
+BYTE_ORDER_MARK = "The body begins with a byte order mark. Send JSON in UTF-8 without one."
 
 Json = dict[str, Any]
 """A JSON object, read or to be written."""
@@ -32,6 +35,8 @@ def parse_json(text: str | bytes) -> Any:
     """The value of a JSON text. Raises NoJson, and BadInput for what two parsers could read differently."""
     try:
         text = _decoded(text)
+        if text.startswith("\ufeff"):
+            raise NoJson(BYTE_ORDER_MARK)
         value = json.loads(
             text,
             object_pairs_hook=_object,

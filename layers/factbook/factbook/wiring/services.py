@@ -64,7 +64,9 @@ class Services:
 
     @cached_property
     def cursors(self) -> Cursors:
-        return Cursors(self._signing_key)
+        from factbook.adapters.aes_gcm import AesGcm  # slow to import, and most requests have no cursor
+
+        return Cursors(self._signing_key, AesGcm())
 
     @cached_property
     def memory(self) -> FactPorts:

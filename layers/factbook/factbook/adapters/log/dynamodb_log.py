@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from factbook.adapters.dynamodb.client import ConditionFailed, Item, from_item, store_errors, to_item
-from factbook.adapters.dynamodb.key_parts import key, shard_of
+from factbook.adapters.dynamodb.key_parts import key, part, shard_of
 from factbook.adapters.dynamodb.reads import query_items
 from factbook.domain.scope import Scope
 from factbook.domain.strict_json import dump_json, parse_json
 from factbook.ports.contention import Contended
-from factbook.ports.log.entries import RunRow, StoredEntry
+from factbook.ports.log.entries import RunRow, StoredEntry, ThreadPage
 
 READ_BYTES = 4_000_000
 """Of entries' texts, for one answer: what that takes on the wire is decided by who answers."""
@@ -77,26 +77,43 @@ class DynamoLog:
         return found, False
 
     def thread(
-        self, tenant: str, thread: str, position: str, limit: int, *, newest_first: bool
-    ) -> tuple[list[tuple[str, StoredEntry]], bool]:
-        beyond = "<" if newest_first else ">"
-        condition = f"th = :th AND #to {beyond} :at" if position else "th = :th"
-        values = {":th": key(tenant, thread)} | ({":at": position} if position else {})
+        self,
+        tenant: str,
+        thread: str,
+        containers: Sequence[str] | None,
+        position: str,
+        rows: int | None,
+        *,
+        newest_first: bool,
+    ) -> ThreadPage:
+        if containers is not None and not containers:
+            return ThreadPage([], None)
+        values = {":th": key(tenant, thread)}
+        asked: dict[str, Any] = {"KeyConditionExpression": "th = :th"}
+        if position:
+            asked["KeyConditionExpression"] += f" AND #to {'<' if newest_first else '>'} :at"
+            asked["ExpressionAttributeNames"] = {"#to": "to"}
+            values[":at"] = position
+        if containers is not None:
+            named = {f":c{number}": part(each) for number, each in enumerate(containers)}
+            asked["FilterExpression"] = f"attribute_not_exists(tc) OR tc IN ({', '.join(named)})"
+            values |= named
+        if rows is not None:
+            asked["Limit"] = rows
         with store_errors():
             page = self._client.query(
                 TableName=self._table,
                 IndexName="thread",
-                KeyConditionExpression=condition,
                 ExpressionAttributeValues=to_item(values),
                 ScanIndexForward=not newest_first,
-                Limit=limit,
-                **({"ExpressionAttributeNames": {"#to": "to"}} if position else {}),
+                **asked,
             )
-        found = []
-        for raw in page["Items"]:
-            item = from_item(raw)
-            found.append((item["to"], _entry(tenant, item["to"].partition("|")[2], item)))
-        return found, "LastEvaluatedKey" in page
+        found = [
+            (item["to"], _entry(tenant, item["to"].partition("|")[2], item))
+            for item in map(from_item, page["Items"])
+        ]
+        last = page.get("LastEvaluatedKey")
+        return ThreadPage(found, from_item(last)["to"] if last else None)
 
     def runs(
         self, tenant: str, container: str | None, shard: int, before: str, limit: int
@@ -133,10 +150,10 @@ def _item(entry: StoredEntry) -> Item:
         "f": entry.format,
         "cause": entry.cause,
     }
-    if (
-        entry.thread is not None
-    ):  # a run's timestamps strictly increase, so the pair orders and names an entry
+    if entry.thread is not None:
+        # A run's timestamps strictly increase, so the pair orders and names an entry.
         item |= {"th": key(entry.tenant, entry.thread), "to": f"{entry.timestamp}|{entry.run_id}"}
+        item["tc"] = None if entry.container is None else part(entry.container)
     if entry.opens is not None:
         container = entry.opens.container
         item |= {

@@ -3,7 +3,7 @@
 from typing import Any
 
 from factbook.adapters.aws_errors import NotGenuine, aws_errors
-from factbook.ports.log.sealing import Forged
+from factbook.ports.cipher import Forged
 
 
 class KmsWrapper:

@@ -13,6 +13,7 @@ from factbook.api.models import (
     ScopeRequest,
     TypeName,
     VersionParam,
+    WrittenType,
 )
 from factbook.domain.errors import ScopeInvalid
 from factbook.domain.facts.fact import MAX_CAUSES, Fact, FactChanges, GeneratedBy
@@ -64,7 +65,7 @@ class WriteFact(FactContent):
     there is one.
     """
 
-    type: TypeName
+    type: WrittenType
     scope: ScopeRequest = ScopeRequest()
     key: FactKey | None = None
     on_existing: Literal["supersede"] | None = None
@@ -112,7 +113,7 @@ class RequestUpload(CamelModel):
     size: Annotated[int, Field(ge=1, le=MAX_UPLOAD_BYTES)]
     sha256: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
     fact_id: Id | None = None
-    type: TypeName | None = None
+    type: WrittenType | None = None
     scope: ScopeRequest | None = None
     key: FactKey | None = None
 

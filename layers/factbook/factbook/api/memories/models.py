@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from factbook.api.models import ExpectVersion, PageQuery, ScopeRequest, TypeName
+from factbook.api.models import ExpectVersion, PageQuery, ScopeRequest, WrittenType
 from factbook.domain.access.principals import Principal
 from factbook.domain.errors import ScopeInvalid
 from factbook.domain.facts.fact import Fact, GeneratedBy
@@ -37,7 +37,7 @@ class Remember(CamelModel):
 
     agent: AgentRequest
     scope: ScopeRequest | None = None
-    type: TypeName
+    type: WrittenType
     text: Annotated[str, Field(min_length=1, max_length=MAX_TEXT)]
     key: FactKey | None = None
     reach: Literal["user", "account"] | None = None

@@ -2,7 +2,8 @@
 
 A place is `<type> <order>`. Every character of a type up to `!` is written as `!` and two digits, so that nothing in it
 is as low as the space behind it: places compare as the types' names do, a type before those it begins, and all types
-with a prefix stand together. A type that would be too long for a sort key of DynamoDB is cut and ends in its digest.
+with a prefix stand together. The two highest characters are written as the lower one and a digit, so that the highest
+stands behind every place. A type that would be too long for a sort key of DynamoDB is cut and ends in its digest.
 """
 
 import base64
@@ -13,7 +14,7 @@ LOWEST, HIGHEST = "!", "\U0010ffff"
 """Before and behind every place."""
 
 MOST_BYTES = 660
-_LOW = re.compile("[\x00-!]")
+_EDGES = re.compile("[\x00-!\U0010fffe\U0010ffff]")
 
 
 def type_place(fact_type: str, order: str = "") -> str:
@@ -54,4 +55,11 @@ def _named(fact_type: str) -> str:
 
 
 def _escaped(text: str) -> str:
-    return _LOW.sub(lambda low: f"!{ord(low[0]):02X}", text)
+    return _EDGES.sub(_escape, text)
+
+
+def _escape(found: re.Match[str]) -> str:
+    character = found[0]
+    if character > "!":
+        return f"\U0010fffe{ord(character) & 1}"
+    return f"!{ord(character):02X}"

@@ -11,7 +11,7 @@ from factbook.domain.scope import Scope
 class StoredEntry:
     """An entry as the table has it: `text` is the canonical text, the only authority.
 
-    `thread` and `timestamp` index a message, `opens` (its scope) and `timestamp` the first entry of a run.
+    `thread`, `container` (its listing container) and `timestamp` index a message, `opens` (its scope) and `timestamp` the first entry of a run.
     """
 
     tenant: str
@@ -24,6 +24,15 @@ class StoredEntry:
     thread: str | None = None
     timestamp: str | None = None
     opens: Scope | None = None
+    container: str | None = None
+
+
+@dataclass(frozen=True)
+class ThreadPage:
+    """Some messages with their positions, maybe none, and the position to go on from; None at the thread's end."""
+
+    found: list[tuple[str, StoredEntry]]
+    following: str | None
 
 
 @dataclass(frozen=True)
@@ -62,9 +71,20 @@ class LogStore(Protocol):
         ...
 
     def thread(
-        self, tenant: str, thread: str, position: str, limit: int, *, newest_first: bool
-    ) -> tuple[list[tuple[str, StoredEntry]], bool]:
-        """Messages of a thread with their positions, beyond `position` ("" to start); whether more may follow."""
+        self,
+        tenant: str,
+        thread: str,
+        containers: Sequence[str] | None,
+        position: str,
+        rows: int | None,
+        *,
+        newest_first: bool,
+    ) -> ThreadPage:
+        """Messages of these listing containers (at most 100; None: of all) in a thread, beyond `position` ("" to start).
+
+        One read that looks at `rows` messages of the thread, whosever they are; None: at as many as a read holds (1 MB).
+        Messages that were put before entries kept their container are found in every one.
+        """
         ...
 
     def runs(

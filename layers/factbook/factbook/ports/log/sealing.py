@@ -1,4 +1,4 @@
-"""Data keys that seal payloads, what wraps them, and the cipher."""
+"""Data keys that seal payloads, and what wraps them."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -42,17 +42,3 @@ class KeyWrapper(Protocol):
         ...
 
     def unwrap(self, tenant: str, wrapped: bytes) -> bytes: ...
-
-
-class Forged(Exception):
-    """A cipher text was not made with this key for this place."""
-
-
-class Cipher(Protocol):
-    def seal(self, key: bytes, text: bytes, bound: bytes) -> tuple[bytes, bytes]:
-        """A fresh nonce and the cipher text, authenticated together with `bound`."""
-        ...
-
-    def open(self, key: bytes, nonce: bytes, sealed: bytes, bound: bytes) -> bytes:
-        """Raises Forged."""
-        ...

@@ -53,8 +53,8 @@ LOOKED_BACK = 200
 """Entries of a run among which a request with an Idempotency-Key is looked for: these, or the last MB of them."""
 
 MAX_TRANSACTION_BYTES = 4 * 1024 * 1024
-ITEM_OVERHEAD = 1_300
-"""What an item of a transaction has at most besides its text and its cause: keys, hash, thread and their names."""
+ITEM_OVERHEAD = 1_500
+"""What an item of a transaction has at most besides its text and its cause: keys, hash, thread, container and their names."""
 
 CACHED_TAILS = 4096
 SHORTEST_TRY_SECONDS = 0.002
@@ -265,6 +265,7 @@ class _Append:
             thread,
             place.timestamp if thread or opens else None,
             opens,
+            scope.container if thread else None,
         )
 
     def _payload(self, draft: Draft, scope: Scope, log_id: LogId) -> Any:

@@ -9,8 +9,8 @@ from factbook.domain.log.entries import LogEntry
 from factbook.domain.log.runs import Tail
 from factbook.domain.scope import Scope
 from factbook.domain.strict_json import Json, dump_json, parse_json
+from factbook.ports.cipher import Forged
 from factbook.ports.log.entries import StoredEntry
-from factbook.ports.log.sealing import Forged
 from factbook.usecases.log.sealing import Vault
 
 

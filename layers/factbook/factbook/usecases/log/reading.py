@@ -16,6 +16,7 @@ from factbook.ports.log.checkpoints import TreeStore
 from factbook.ports.log.entries import LogStore, RunRow, StoredEntry
 from factbook.usecases.log.entries import open_entry, scope_of
 from factbook.usecases.log.sealing import Vault
+from factbook.usecases.log.threads import thread_pages
 from factbook.usecases.merging import NEWEST, Source, newest
 
 LEAVES_AT_ONCE = 200
@@ -26,8 +27,6 @@ LEAF_BYTES = 3_000
 
 ROWS = 1000
 """Rows of the indexes that one page of runs may read."""
-MAX_ROUNDS = 4
-"""Pages of a thread read for one answer when most of it is not the caller's to read."""
 
 
 @dataclass(frozen=True)
@@ -160,23 +159,29 @@ def read_thread(
     *,
     newest_first: bool,
 ) -> Page:
-    """Messages of a conversation in the order of their timestamps; `wanted` narrows by scope keys."""
+    """Messages of a conversation in the order of their timestamps; `wanted` narrows by scope keys.
+
+    Only containers that the principal may read are read, so what others say under the same name takes nothing of a page.
+    """
     data: list[Json] = []
     room = wire.ANSWER_BYTES
-    more = True
-    for _ in range(MAX_ROUNDS):
-        page, more = store.thread(
-            principal.tenant, thread, position, limit - len(data), newest_first=newest_first
-        )
-        for at, entry in page:
+    following: str | None = position
+    containers = listing_plan(principal, wanted | {"threadId": thread}).containers
+    for page in thread_pages(
+        store, principal.tenant, thread, containers, position, limit, newest_first=newest_first
+    ):
+        for at, entry in page.found:
             scope = scope_of(entry)
             if gate.can_see(principal, scope, entry.run_id) and scope.matches(wanted):
+                if len(data) == limit:
+                    return Page(data, {"at": following})
                 answer = open_entry(vault, entry).to_json()
                 room -= wire.value_bytes(answer)
                 if data and room < 0:
-                    return Page(data, {"at": position})
+                    return Page(data, {"at": following})
                 data.append(answer)
-            position = at
-        if not more or len(data) >= limit:
+            following = at
+        following = page.following
+        if following is None or len(data) == limit:
             break
-    return Page(data, {"at": position} if more else None)
+    return Page(data, None if following is None else {"at": following})

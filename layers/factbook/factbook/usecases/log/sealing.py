@@ -10,7 +10,8 @@ from typing import Any
 from factbook.domain.log.sealing import Envelope, KeyName, key_name, padded, read_envelope
 from factbook.domain.scope import Scope
 from factbook.domain.strict_json import dump_json
-from factbook.ports.log.sealing import Cipher, Forged, KeyStore, KeyWrapper, SealedKey
+from factbook.ports.cipher import Cipher, Forged
+from factbook.ports.log.sealing import KeyStore, KeyWrapper, SealedKey
 from factbook.usecases.caches import RecentValues
 
 CACHE_SECONDS = 60.0

@@ -28,6 +28,7 @@ from factbook.ports.retrieval.upkeep import Troubled
 from factbook.usecases.jobs import fitting
 from factbook.usecases.log.entries import log_id_of, open_entry
 from factbook.usecases.log.sealing import Vault
+from factbook.usecases.log.threads import thread_pages
 from factbook.usecases.retrieval.indexing import (
     MAX_EMBEDDED_CHUNKS,
     PORTION_BYTES,
@@ -42,6 +43,8 @@ from factbook.usecases.retrieval.indexing import (
 
 LOOK_BACK = 10
 """Entries of a run, or of a thread, among which the message before one, and who it is told to, are looked for."""
+MOST_READS = 3
+"""Of the thread, past messages of other containers."""
 
 
 @dataclass(frozen=True)
@@ -133,19 +136,32 @@ def _of_run(ports: MessagePorts, spoken: list[StoredEntry]) -> list[Draft]:
             continue
         near = range(entry.sequence - 1, entry.sequence - LOOK_BACK - 1, -1)
         earlier = [opened[sequence] for sequence in near if sequence in opened]
-        talk = earlier or _before_in_thread(ports, entry)
+        talk = earlier or _before_in_thread(ports, entry, own.scope.container)
         same = [each for each in talk if each is not None and each.scope == own.scope]
         drafts.append(_draft(own, list(map(Spoken.of, same)), ports.indexing.tokenizer))
     return drafts
 
 
-def _before_in_thread(ports: MessagePorts, entry: StoredEntry) -> list[LogEntry | None]:
-    """The messages before a run's first one, newest first."""
+def _before_in_thread(ports: MessagePorts, entry: StoredEntry, container: str) -> list[LogEntry | None]:
+    """The messages of the container before a run's first one, newest first."""
     if entry.thread is None:
         return []
     position = f"{entry.timestamp}|{entry.run_id}"
-    page, _ = ports.log.thread(entry.tenant, entry.thread, position, LOOK_BACK, newest_first=True)
-    return [_open(ports.vault, found) for _, found in page if is_spoken(found)]
+    pages = thread_pages(
+        ports.log,
+        entry.tenant,
+        entry.thread,
+        (container,),
+        position,
+        LOOK_BACK,
+        newest_first=True,
+        most_reads=MOST_READS,
+    )
+    for page in pages:
+        talk = [_open(ports.vault, found) for _, found in page.found[:LOOK_BACK] if is_spoken(found)]
+        if talk:
+            return talk
+    return []
 
 
 def _open(vault: Vault, entry: StoredEntry) -> LogEntry | None:

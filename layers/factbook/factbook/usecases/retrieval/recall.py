@@ -17,6 +17,7 @@ from factbook.ports.log.entries import LogStore, StoredEntry
 from factbook.ports.log.walks import EntrySource
 from factbook.usecases.log.entries import open_entry, scope_of
 from factbook.usecases.log.sealing import Vault
+from factbook.usecases.log.threads import thread_pages
 from factbook.usecases.retrieval.messages import is_spoken
 from factbook.usecases.retrieval.retrieve import SCORE_BYTES, Question, require_active_model, scope_parts
 from factbook.usecases.retrieval.searching import Asked, SearchPorts, find
@@ -24,8 +25,8 @@ from factbook.usecases.retrieval.searching import Asked, SearchPorts, find
 AROUND = 2
 """Entries on either side of a hit that are read with it; further away a message is looked up by its thread."""
 
-LOOKED_AT, MAX_ROUNDS = 10, 3
-"""Messages of a thread's name that are looked at for the next one of a conversation: so many at once, so often."""
+LOOKED_AT, MOST_READS = 10, 3
+"""Messages of a thread's name that the first read for the next one of a conversation looks at, and how many reads."""
 
 READ_AT_ONCE = 100
 THREADS = 8
@@ -151,22 +152,26 @@ def _neighbours(
 
 
 def _next_in_conversation(recall: RecallPorts, entry: LogEntry, *, backwards: bool) -> StoredEntry | None:
-    """The next message of the conversation, in whichever run. A thread's name may be used in several projects, and by
-    several people: their messages lie between in the index, and are looked past for a while.
+    """The next message of the conversation, in whichever run. A thread's name may be used in several projects, whose
+    messages are not read, and by several people of one, whose messages are looked past for a while.
     """
     if entry.scope.thread_id is None:
         return None
     position = f"{entry.timestamp}|{entry.run_id}"
-    for _ in range(MAX_ROUNDS):
-        page, more = recall.log.thread(
-            entry.scope.tenant_id, entry.scope.thread_id, position, LOOKED_AT, newest_first=backwards
-        )
-        for at, found in page:
+    pages = thread_pages(
+        recall.log,
+        entry.scope.tenant_id,
+        entry.scope.thread_id,
+        (entry.scope.container,),
+        position,
+        LOOKED_AT,
+        newest_first=backwards,
+        most_reads=MOST_READS,
+    )
+    for page in pages:
+        for _, found in page.found:
             if is_spoken(found) and _same_conversation(found, entry):
                 return found
-            position = at
-        if not more:
-            break
     return None
 
 

@@ -59,7 +59,7 @@ class LogServices:
 
     @cached_property
     def vault(self) -> Vault:
-        from factbook.adapters.log.aes_gcm import AesGcm
+        from factbook.adapters.aes_gcm import AesGcm
 
         return Vault(DynamoKeys(self._client("dynamodb"), self._settings.keys_table), self._wrapper, AesGcm())
 

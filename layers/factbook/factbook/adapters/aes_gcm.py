@@ -5,9 +5,7 @@ import os
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from factbook.ports.log.sealing import Forged
-
-NONCE_BYTES = 12
+from factbook.ports.cipher import NONCE_BYTES, Forged
 
 
 class AesGcm:
