@@ -35,7 +35,7 @@ SEQUENCE = itertools.count(1)
 @pytest.fixture
 def services(moto, tmp_path):
     """The index function's services, over moto's tables, a queue for dead letters and an index file."""
-    queue = moto.client("sqs").create_queue(QueueName="index-dead-letters")["QueueUrl"]
+    queue = moto.client("sqs").create_queue(QueueName=f"index-dead-letters-{tmp_path.name}")["QueueUrl"]
     made = moto.services()
     made.settings = replace(
         moto.settings, search_sqlite=str(tmp_path / "index.sqlite"), index_dead_letters=queue
