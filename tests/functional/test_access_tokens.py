@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from support.emulators import Aws
 from support.gateway import Gateway
-from support.principals import TenantService
+from support.principals import TenantService, issue, principal
 
 TOKENS = "/v1/access/tokens"
 
@@ -76,9 +76,21 @@ def test_a_revoked_token_stays_listed_and_revoking_again_changes_nothing(service
 
 
 def test_an_expired_token_is_refused_as_expired(service: TenantService) -> None:
-    made = make(service.admin, expiresAt="2020-01-01T00:00:00Z")
-    reply = service.admin.as_(made["token"]).call("GET", "/v1/identity/whoami")
+    ann = principal(service.tenant, "ann")
+    expired = issue(service.services, ann, expires_at="2020-01-01T00:00:00.000Z")
+    reply = service.admin.as_(expired).call("GET", "/v1/identity/whoami")
     assert (reply.status, reply.code) == (401, "auth-expired")
+
+
+def test_a_token_that_has_expired_already_is_not_made(service: TenantService) -> None:
+    body = {"actor": {"kind": "user", "id": "ann"}, "expiresAt": "2020-01-01T00:00:00Z"}
+    before = len(service.admin.call("GET", TOKENS).json["data"])
+    reply = service.admin.call("POST", TOKENS, body)
+    assert (reply.status, reply.code) == (400, "validation-failed")
+    assert reply.json["error"]["message"] == "/expiresAt has passed already. Send a later time."
+    assert reply.json["error"]["details"]["issues"][0]["path"] == "/expiresAt"
+    assert len(service.admin.call("GET", TOKENS).json["data"]) == before
+    assert make(service.admin, expiresAt="2999-01-01T00:00:00Z")["expiresAt"] == "2999-01-01T00:00:00.000Z"
 
 
 def test_only_administrators_handle_tokens_and_only_their_tenants(service: TenantService) -> None:

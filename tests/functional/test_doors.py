@@ -502,6 +502,81 @@ def test_a_route_to_come_is_unsupported_for_callers_and_says_nothing_to_others(
         refused(service.admin.call("PATCH", path), status=404, code="not-found")
 
 
+@pytest.mark.parametrize(
+    ("path", "body", "where", "said"),
+    [
+        (FACTS, NOTE | {"scope": "p"}, "/scope", "must be an object"),
+        (FACTS, {"content": 1}, "/type", "is missing"),
+        (FACTS, NOTE | {"type": 7}, "/type", "must be a string"),
+        (FACTS, NOTE | {"type": "x" * 257}, "/type", "may have 256 characters at most"),
+        (FACTS, NOTE | {"key": "a\x07b"}, "/key", "has control characters: leave them out"),
+        (FACTS, NOTE | {"onExisting": "fail"}, "/onExisting", "must be 'supersede'"),
+        (FACTS, NOTE | {"subjects": {}}, "/subjects", "must be a list"),
+        (FACTS, NOTE | {"causedByLogId": "r:0:0"}, "/causedByLogId", "must be a list"),
+        (FACTS, NOTE | {"retention": {"legalHold": 1}}, "/retention/legalHold", "must be true or false"),
+        (FACTS, NOTE | {"retention": {"keepDays": -1}}, "/retention/keepDays", "must be 1 or more"),
+        ("/v1/memory/runs/r/log", {"entries": []}, "/entries", "must have 1 or more items"),
+        ("/v1/memory/checkpoints", {"runIds": ["r"] * 101}, "/runIds", "may have 100 items at most"),
+        ("/v1/memory/blobs", {"size": "1", "sha256": "0" * 64}, "/size", "must be a whole number"),
+        (
+            "/v1/memory/blobs",
+            {"size": 6 * 2**30, "sha256": "0" * 64},
+            "/size",
+            f"must be {5 * 2**30} or less",
+        ),
+        ("/v1/memory/blobs", {"size": 1, "sha256": "A" * 64}, "/sha256", "must be 64 hexadecimal digits"),
+        ("/v1/memory/retrieve", {"mode": "list", "minScore": "x"}, "/minScore", "must be a number"),
+        ("/v1/memory/retrieve", {"mode": "x"}, "/mode", "must be 'list', 'keyword', 'semantic' or 'both'"),
+        (
+            "/v1/memory/runs/r/log",
+            {"entries": [{"kind": "tool-call", "causedByLogId": ["r:0:0"]}]},
+            "/entries/0/causedByLogId",
+            "must be a string",
+        ),
+    ],
+    ids=lambda value: str(value)[:40],
+)
+def test_what_is_wrong_with_a_field_is_said_in_plain_words_and_first(
+    admin: Gateway, path: str, body: Any, where: str, said: str
+) -> None:
+    reply = admin.call("POST", path, body)
+    assert issues(reply)[where].startswith(said)
+    assert reply.json["error"]["message"].startswith(f"{where}: {said}")
+    assert "details.issues" not in reply.json["error"]["message"]
+
+
+def test_of_several_faults_the_first_is_said_and_the_others_are_pointed_at(admin: Gateway) -> None:
+    reply = admin.call("POST", FACTS, {"scope": 1, "key": 2, "content": 3})
+    assert len(issues(reply)) == 3
+    refused(reply, "/type: is missing.", "all 3 fields", "details.issues", code="validation-failed")
+
+
+def test_a_fault_of_a_whole_body_is_said_without_a_path(admin: Gateway) -> None:
+    refused(admin.call("POST", FACTS, {"type": "note"}), "Content is missing", code="validation-failed")
+
+
+def test_an_empty_field_is_not_said_to_be_optional(admin: Gateway) -> None:
+    for path, body, where in (
+        (FACTS, NOTE | {"type": ""}, "/type"),
+        ("/v1/memory/retrieve", {"mode": "keyword", "query": ""}, "/query"),
+    ):
+        refused(admin.call("POST", path, body), f"{where} is empty. Give a value", "only an optional field")
+
+
+@pytest.mark.parametrize(("method", "path"), [("HEAD", "/health"), ("POST", "/health"), ("GET", "/health/")])
+def test_a_public_path_asks_for_no_token_to_say_what_it_takes(admin: Gateway, method: str, path: str) -> None:
+    stranger = admin.as_("")
+    refused(stranger.call(method, path), status=404, code="not-found")
+    assert stranger.call("GET", "/health").status == 200
+    refused(stranger.call("GET", "/healthy"), status=401, code="auth-missing")
+
+
+def test_a_wrong_method_is_told_the_right_ones_and_no_id_is_repeated(admin: Gateway, fact: str) -> None:
+    reply = admin.call("PUT", f"{FACTS}/{fact}")
+    refused(reply, "/v1/memory/facts/{id} takes GET and DELETE", status=404, code="not-found")
+    assert fact not in reply.text
+
+
 def test_every_refusal_at_a_door_tells_what_to_do_and_repeats_no_value(admin: Gateway, fact: str) -> None:
     secret = "do not repeat me"
     bodies: list[tuple[str, Any]] = [

@@ -210,8 +210,14 @@ def test_a_writer_of_the_scope_writes_a_key_and_a_reader_only_reads_it(desk: Des
         for refused in (put(other, 3), make(other), put(other, 3, key="new")):
             assert (refused.status, refused.code) == (403, "permission-denied")
     assert by_key(reader).json["version"] == 2
-    assert by_key(stranger).json["error"]["details"] == {"factId": fact["id"]}
-    assert by_key(stranger).code == "fact-not-found"
+    never_written = by_key(stranger, key="another")
+    for missing in (by_key(stranger), never_written):
+        assert missing.code == "fact-not-found"
+        error = missing.json["error"]
+        assert error["message"] == never_written.json["error"]["message"]
+        assert all(word in error["message"] for word in ("type", "scope", "key"))
+        assert "details" not in error
+    assert fact["id"] not in by_key(stranger).text
 
 
 def test_what_waits_in_review_is_replaced_by_its_writer_and_found_by_no_colleague(desk: Desk) -> None:

@@ -67,6 +67,32 @@ def test_a_refused_append_writes_nothing(log_service: LogService, body: Any, cod
     assert log_service.items() == []
 
 
+def test_a_proof_that_cannot_be_had_says_whether_the_entry_or_the_checkpoint_is_missing(
+    log_service: LogService,
+) -> None:
+    def refusal(sequence: int) -> str:
+        reply = log_service.admin.call("GET", f"{RUN}/proof", query={"sequence": sequence})
+        assert (reply.status, reply.code) == (404, "not-found")
+        return str(reply.json["error"]["message"])
+
+    log_service.append("r1", "x")
+    assert "POST /v1/memory/checkpoints" in refusal(0)
+    assert "no entry 99" in refusal(99)
+    log_service.checkpoint()
+    log_service.append("r1", "y")
+    assert "POST /v1/memory/checkpoints" in refusal(1)
+    assert "no entry 99" in refusal(99)
+
+
+def test_after_sequence_on_a_run_without_entries_says_what_to_send(log_service: LogService) -> None:
+    log_service.runs.add("r1")
+    body = {"entries": [{"kind": "tool-call"}], "afterSequence": 7}
+    error = log_service.admin.call("POST", RUN, body).json["error"]
+    assert error["message"] == "The run has no entries yet. Send afterSequence -1."
+    assert error["details"] == {"currentSequence": -1}
+    assert log_service.admin.call("POST", RUN, body | {"afterSequence": -1}).status == 201
+
+
 def test_who_may_not_read_a_runs_scope_finds_nothing_of_it(log_service: LogService) -> None:
     (entry,) = log_service.append("r1", "x", kind="user-message", scope={"projectId": "p", "threadId": "t"})
     log_service.checkpoint()

@@ -66,6 +66,17 @@ def test_anything_else_is_missing(header: str) -> None:
         door.authenticator.authenticate({})
 
 
+@pytest.mark.parametrize("sent", ["Bearer nope", "Basic abc", "{}", "Bearer", "Bearer x{}"])
+def test_whoever_sent_something_else_is_told_its_form_and_not_to_send_one(sent: str) -> None:
+    door = Door()
+    header = sent.replace("{}", issue(door.services, ANN))
+    with pytest.raises(AuthMissing, match=r"holds no token of the form fb_…"):
+        door.authenticator.authenticate({"authorization": header})
+    for nothing in ({}, {"authorization": ""}, {"authorization": " "}):
+        with pytest.raises(AuthMissing, match=r"^Send your API token"):
+            door.authenticator.authenticate(nothing)
+
+
 def test_a_known_id_with_another_secret_is_missing_even_while_the_token_is_trusted() -> None:
     door = Door()
     token, other = issue(door.services, ANN), issue(door.services, ANN)

@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 from urllib.parse import parse_qsl, urlsplit
 
 import pytest
@@ -15,6 +15,8 @@ from support.tables import declared
 from factbook.api.app import Route
 from factbook.api.errors import STATUSES
 from factbook.api.requests import Request, read_query, validate
+from factbook.domain.facts.fact import Freshness, Refresh, Source
+from factbook.domain.log.entries import Kind
 from factbook.settings import Settings
 from factbook_cli.main import known_commands
 from factbook_local.openapi import load_apps
@@ -94,6 +96,16 @@ def test_a_section_has_an_example_request_that_the_route_takes(route: Route) -> 
 def test_an_example_answer_has_only_fields_that_its_route_answers(key: str, block: str) -> None:
     answer: dict[str, Any] = json.loads(block)
     assert set(answer) <= fields_of(ROUTES[key].answer) | {"content"}
+
+
+def test_every_kind_of_entry_and_every_part_and_value_of_a_source_is_listed() -> None:
+    append, write = SECTIONS["POST /v1/memory/runs/{runId}/log"], SECTIONS["POST /v1/memory/facts"]
+    assert set(get_args(Kind)) <= set(re.findall(r"`([a-z-]+)`", append))
+    named = set(re.findall(r"`([\w-]+)`", write))
+    for model in (Source, Freshness, Refresh):
+        assert fields_of(model) <= named
+    assert {*get_args(Source.model_fields["kind"].annotation)} <= named
+    assert {*get_args(Refresh.model_fields["strategy"].annotation)} <= named
 
 
 def test_every_setting_and_variable_of_the_template_is_documented() -> None:

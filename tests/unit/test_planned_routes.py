@@ -5,6 +5,7 @@ import re
 import pytest
 
 from factbook.api.planned import PLANNED, unserved
+from factbook.api.served import SERVED
 from factbook_local.openapi import load_apps
 
 
@@ -29,3 +30,24 @@ def test_a_planned_route_is_unsupported_and_another_method_or_path_is_not_found(
         assert unserved(other, path).code == "not-found"
     for elsewhere in (path + "/", path + "/x/y", "/x" + path, path.upper()):
         assert unserved(method, elsewhere).code == "not-found"
+
+
+def test_the_table_of_served_paths_is_what_the_functions_serve() -> None:
+    routes = sorted(route.key for app in load_apps() for route in app)
+    assert routes == sorted(f"{method} {path}" for path, methods in SERVED.items() for method in methods)
+
+
+@pytest.mark.parametrize("path", SERVED)
+def test_another_method_of_a_served_path_is_told_those_it_takes(path: str) -> None:
+    refusal = unserved("PATCH", path_of(f"PATCH {path}"))
+    assert refusal.code == "not-found"
+    assert f"{path} takes {' and '.join(SERVED[path])}." in refusal.message
+
+
+@pytest.mark.parametrize(
+    "path", ["/v1/memory/facts/", "/v1/v1/memory/facts", "/memory/facts", "/", "", "/v1/memory/facts/a/b"]
+)
+def test_a_path_that_is_not_served_is_told_what_to_check_and_not_repeated(path: str) -> None:
+    message = unserved("GET", path).message
+    assert all(word in message for word in ("method", "/v1 once", "slash"))
+    assert "facts" not in message

@@ -180,10 +180,13 @@ class App:
         request_headers = {name.lower(): value for name, value in (event.get("headers") or {}).items()}
         if route is not None and route.public:
             return route.handler(Call(route, read_request(event), services, _NOBODY, seen))
+        method, path = event["requestContext"]["http"]["method"], event["rawPath"]
+        if route is None and any(each.public and each.path == path.rstrip("/") for each in self):
+            raise unserved(method, path)  # HEAD of a public path, or a slash behind it: no token would help
         principal = services.authenticator.authenticate(request_headers)
         seen.principal(principal)
         if route is None:
-            raise unserved(event["requestContext"]["http"]["method"], event["rawPath"])
+            raise unserved(method, path)
         request = read_request(event)
         refuse_extras(request, takes_query=route.query is not None, takes_body=route.body is not None)
         return route.handler(Call(route, request, services, principal, seen))

@@ -1,11 +1,12 @@
-"""Routes that the API is to have and that nobody serves yet.
+"""What is said of a request that no route serves, and the routes that the API is to have and nobody serves yet.
 
-They answer 501, so that a client can tell them from a misspelt route, which is 404. A route leaves this table when a
+Those answer 501, so that a client can tell them from a misspelt route, which is 404. A route leaves this table when a
 function serves it; tests hold the two apart.
 """
 
 import re
 
+from factbook.api.served import SERVED
 from factbook.domain.errors import FactbookError, NotFound, Unsupported
 
 PLANNED = (
@@ -25,7 +26,13 @@ PLANNED = (
     "POST /mcp",
     "GET /.well-known/oauth-protected-resource",
 )
-_PLANNED = re.compile("|".join(re.sub(r"\\{\w+\\}", "[^/]+", re.escape(route)) for route in PLANNED))
+
+
+def _pattern(template: str) -> str:
+    return re.sub(r"\\{\w+\\}", "[^/]+", re.escape(template))
+
+
+_PLANNED = re.compile("|".join(map(_pattern, PLANNED)))
 
 
 def unserved(method: str, path: str) -> FactbookError:
@@ -34,4 +41,10 @@ def unserved(method: str, path: str) -> FactbookError:
         return Unsupported(
             "This version does not have this operation yet. See the API reference for what it has."
         )
-    return NotFound("There is no such route. See the API reference for the routes of this version.")
+    for served, methods in SERVED.items():  # a path of names alone comes before the one it could be an id of
+        if re.fullmatch(_pattern(served), path):
+            return NotFound(f"There is no such route: {served} takes {' and '.join(methods)}.")
+    return NotFound(
+        "There is no such route. Check the method, that the path has /v1 once and no slash at its end; "
+        "the API reference lists the routes."
+    )

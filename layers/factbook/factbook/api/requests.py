@@ -9,6 +9,7 @@ from urllib.parse import parse_qsl, unquote
 
 from pydantic import BaseModel, ValidationError
 
+from factbook.api.wording import headline, in_words
 from factbook.domain.errors import BadInput, RequestTooLarge, UnknownField, ValidationFailed
 from factbook.domain.fields import PATH_ID, PATH_ID_RULE
 from factbook.domain.strict_json import Json, parse_json, parse_parts
@@ -111,7 +112,7 @@ def read_query(model: type[Model], request: Request) -> Model:
 
 def refusal(error: ValidationError, prefix: str = "") -> BadInput:
     """pydantic's findings as one refusal, without repeating any value of the caller's."""
-    issues = error.errors(include_url=False, include_input=False, include_context=False)
+    issues = error.errors(include_url=False, include_input=False)
     for issue in issues:
         if issue["type"] == "extra_forbidden":
             name = str(issue["loc"][-1])
@@ -121,14 +122,12 @@ def refusal(error: ValidationError, prefix: str = "") -> BadInput:
             )
     for issue in issues:
         if issue["type"] == "string_too_short":
-            return BadInput(f"{pointer(issue['loc'], prefix)} is empty. Give a value or leave the field out.")
+            where = pointer(issue["loc"], prefix)
+            return BadInput(f"{where} is empty. Give a value; only an optional field may be left out.")
     found = [
-        {"path": pointer(issue["loc"], prefix), "message": issue["msg"].removeprefix("Value error, ")}
-        for issue in issues[:MAX_ISSUES]
+        {"path": pointer(issue["loc"], prefix), "message": in_words(issue)} for issue in issues[:MAX_ISSUES]
     ]
-    return ValidationFailed(
-        f"The request has {len(issues)} invalid field(s); see details.issues.", issues=found
-    )
+    return ValidationFailed(headline(found, len(issues)), issues=found)
 
 
 def pointer(location: tuple[int | str, ...], prefix: str = "") -> str:

@@ -70,12 +70,16 @@ class NotFound(FactbookError):
 
 
 class FactNotFound(NotFound):
+    """Not there or not shown. `fact_id` is what the caller named; None where the caller named a key."""
+
     code = "fact-not-found"
 
-    def __init__(self, fact_id: str) -> None:
-        super().__init__(
-            "No such fact, or not one you may read. Check the id and your token.", factId=fact_id
-        )
+    def __init__(self, fact_id: str | None) -> None:
+        if fact_id is None:
+            said = "No fact with this type, scope and key that you may read. The scope must be exact."
+        else:
+            said = "No such fact, or not one you may read. Check the id and your token."
+        super().__init__(said, factId=fact_id)
 
 
 class Conflict(FactbookError):

@@ -10,10 +10,10 @@ from factbook.domain import times
 from factbook.domain.errors import BadInput
 
 Id = Annotated[str, StringConstraints(min_length=1, max_length=256)]
-FactKey = Annotated[str, StringConstraints(min_length=1, max_length=256, pattern=r"^[^\x00-\x1f\x7f-\x9f]*$")]
-"""What names a fact among those of its type and scope: any text without control characters."""
 CauseId = Annotated[str, StringConstraints(min_length=1, max_length=512)]
 """The id of a log entry as others refer to it: longer than the run id it begins with."""
+
+FACT_KEY = re.compile(r"[^\x00-\x1f\x7f-\x9f]*")
 
 PATH_ID = re.compile(r"[A-Za-z0-9._:@~-]{1,256}", re.ASCII)
 """What an id that stands in a path may be."""
@@ -37,6 +37,17 @@ def _log_id(text: str) -> str:
         raise ValueError("is no id of a log entry: send ids as the log answers them, run:sequence:nonce")
     return text
 
+
+def _fact_key(text: str) -> str:
+    if FACT_KEY.fullmatch(text) is None:
+        raise ValueError("has control characters: leave them out")
+    return text
+
+
+FactKey = Annotated[
+    Id, AfterValidator(_fact_key), Field(json_schema_extra={"pattern": f"^{FACT_KEY.pattern}$"})
+]
+"""What names a fact among those of its type and scope: any text without control characters."""
 
 PathId = Annotated[Id, AfterValidator(_path_id), Field(json_schema_extra={"pattern": f"^{PATH_ID.pattern}$"})]
 """The id of a run, a thread or an agent, as requests send it. Records of before may hold others: they are read as `Id`."""

@@ -17,6 +17,8 @@ from factbook.usecases.caches import TrustedAnswers
 TRUST_SECONDS = 30.0
 _TOKEN = re.compile(r"fb_([A-Za-z0-9-]{8,64})_([A-Za-z0-9_-]{43})", re.ASCII)
 _MISSING = "Send your API token as 'Authorization: Bearer fb_…'."
+_MISSHAPEN = "The Authorization header holds no token of the form fb_…. " + _MISSING
+_UNKNOWN = "This token is not one of this service. Check it, or ask an administrator for one."
 
 
 def new_secret() -> str:
@@ -44,14 +46,15 @@ class Authenticator:
 
     def authenticate(self, headers: Mapping[str, str]) -> Principal:
         """Raises AuthMissing, AuthExpired or AuthRevoked."""
-        scheme, _, credential = headers.get("authorization", "").partition(" ")
+        sent = headers.get("authorization", "").strip()
+        scheme, _, credential = sent.partition(" ")
         match = _TOKEN.fullmatch(credential.strip()) if scheme.lower() == "bearer" else None
         if match is None:
-            raise AuthMissing(_MISSING)
+            raise AuthMissing(_MISSHAPEN if sent else _MISSING)
         token_id, secret = match.groups()
         token = self._token(token_id)
         if token is None or not hmac.compare_digest(secret_digest(secret), token.secret_sha256):
-            raise AuthMissing("This token is not known. " + _MISSING)
+            raise AuthMissing(_UNKNOWN)
         if token.revoked_at is not None:
             raise AuthRevoked("This token was revoked. Ask an administrator for a new one.")
         if token.expires_at is not None and token.expires_at <= self._clock.now():

@@ -106,6 +106,6 @@ def _items(call: Call) -> list[Any]:
     if not isinstance(items, list) or not 1 <= len(items) <= MAX_BATCH:
         raise e.ValidationFailed(
             "items must be a list of 1 to 100 facts.",
-            issues=[{"path": "/items", "message": "1 to 100 facts"}],
+            issues=[{"path": "/items", "message": "must have 1 to 100 facts"}],
         )
     return items

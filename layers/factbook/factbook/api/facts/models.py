@@ -1,8 +1,9 @@
 """What callers send and get, as models: the request side of the API contract."""
 
+import re
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, StringConstraints, model_validator
+from pydantic import AfterValidator, Field, model_validator
 from pydantic.alias_generators import to_snake
 
 from factbook.api.models import (
@@ -22,6 +23,7 @@ from factbook.domain.strict_json import check_depth
 from factbook.usecases.facts.payloads import MAX_UPLOAD_BYTES, Content
 
 MAX_BATCH = 100
+DIGEST = "[0-9a-f]{64}"
 
 Clearable = Literal[
     "retention",
@@ -39,6 +41,15 @@ Clearable = Literal[
 def _shallow(content: Any) -> Any:
     check_depth(content)
     return content
+
+
+def _digest(text: str) -> str:
+    if re.fullmatch(DIGEST, text) is None:
+        raise ValueError("must be 64 hexadecimal digits in lower case")
+    return text
+
+
+Sha256 = Annotated[str, AfterValidator(_digest), Field(json_schema_extra={"pattern": f"^{DIGEST}$"})]
 
 
 class GeneratedByRequest(GeneratedBy):
@@ -111,7 +122,7 @@ class RequestUpload(CamelModel):
     """
 
     size: Annotated[int, Field(ge=1, le=MAX_UPLOAD_BYTES)]
-    sha256: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+    sha256: Sha256
     fact_id: Id | None = None
     type: WrittenType | None = None
     scope: ScopeRequest | None = None

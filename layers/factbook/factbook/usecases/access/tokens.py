@@ -17,6 +17,11 @@ TOKEN_BYTES = 512
 def create_token(store: TokenStore, caller: Principal, token: Token) -> Token:
     """Keep a new token. Raises PermissionDenied, ValidationFailed, and ReplayWithheld when its id is taken."""
     require_admin(caller)
+    if token.expires_at is not None and token.expires_at <= token.created_at:
+        raise ValidationFailed(
+            "/expiresAt has passed already. Send a later time.",
+            issues=[{"path": "/expiresAt", "message": "has passed already"}],
+        )
     holder = token.principal
     containers = 2 + len(holder.reads_projects | holder.writes_projects) + len(holder.writes_projects)
     containers += len(holder.reads_orgs | holder.administers_orgs)

@@ -90,7 +90,7 @@ def get_keyed_fact(ports: FactPorts, principal: Principal, key: Key) -> Fact:
     """The current fact that has this key, in one read. Raises FactNotFound, also for one that is not shown."""
     head = ports.facts.head(principal.tenant, key.fact_id)
     if head is None or not gate.can_see(principal, head.fact, ports.look("by-id")):
-        raise FactNotFound(key.fact_id)
+        raise FactNotFound(None)
     return head.fact
 
 

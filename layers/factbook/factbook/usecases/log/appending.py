@@ -316,7 +316,9 @@ class _Append:
         )
 
     def _changed(self, tail: Tail | None) -> LogChanged:
-        current = tail.sequence if tail else -1
+        if tail is None:
+            return LogChanged("The run has no entries yet. Send afterSequence -1.", currentSequence=-1)
+        current = tail.sequence
         return LogChanged(
             f"The run's last entry is {current}. Read it, then append with afterSequence {current}.",
             currentSequence=current,

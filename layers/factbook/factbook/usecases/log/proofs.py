@@ -20,13 +20,16 @@ from factbook.verify.findings import Finding, Tampered
 VERIFIED_AT_ONCE = 2000
 PROVEN_AT_ONCE = 100
 BEYOND_ANY_TREE = 10**12 - 1
+NEXT_CHECKPOINT = (
+    "New entries are covered each minute; an administrator makes one now with POST /v1/memory/checkpoints."
+)
 
 
 def newest_checkpoint(tree: TreeStore, published: CheckpointStore, tenant: str) -> PublishedNote:
     """The newest note as it is published, which is the bucket's to say. Raises NotFound."""
     note = published.newest(tenant)
     if note is None:
-        raise NotFound("There is no checkpoint yet. One is made within two minutes of the first entry.")
+        raise NotFound(f"There is no checkpoint yet. {NEXT_CHECKPOINT}")
     size = int(note.split("\n")[1])
     kept = next((each for each in tree.notes(tenant, size + 1, 1) if each.note == note), None)
     return kept or PublishedNote(size, note, "", "")
@@ -80,10 +83,12 @@ def prove_entry(
     """
     tenant = principal.tenant
     require_readable_run(store, principal, run_id)
-    newest = newest_checkpoint(tree, published, tenant)
     leaf = next(iter(tree.run_leaves(tenant, run_id, sequence, 1)), None)
+    if leaf is None and store.entry(tenant, run_id, sequence) is None:
+        raise NotFound(f"The run has no entry {sequence}. Read the run for those it has.")
+    newest = newest_checkpoint(tree, published, tenant)
     if leaf is None or leaf.index >= newest.size:
-        raise NotFound("No checkpoint covers this entry yet. One is made within two minutes.")
+        raise NotFound(f"No checkpoint covers this entry yet. {NEXT_CHECKPOINT}")
     wanted = leaf.sequence - sequence + 1
     found, _ = store.entries(tenant, run_id, sequence, min(wanted, PROVEN_AT_ONCE))
     entries = wire.fitting(map(stored_form, found), wire.value_bytes)
