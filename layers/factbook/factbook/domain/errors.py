@@ -17,6 +17,9 @@ FactbookError
 
 from typing import Any, ClassVar
 
+MAX_FACT_ID = 36
+"""Characters of a fact's id: an answer repeats no longer text that was asked for as one."""
+
 
 class FactbookError(Exception):
     """A refusal with a stable code, a message for the caller and optional details."""
@@ -74,7 +77,8 @@ class FactNotFound(NotFound):
 
     def __init__(self, fact_id: str) -> None:
         super().__init__(
-            "No such fact, or not one you may read. Check the id and your token.", factId=fact_id
+            "No such fact, or not one you may read. Check the id and your token.",
+            factId=fact_id if len(fact_id) <= MAX_FACT_ID else None,
         )
 
 
