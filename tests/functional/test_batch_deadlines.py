@@ -4,7 +4,7 @@ import json
 from types import SimpleNamespace
 from typing import Any
 
-from support.fakes import fake_services
+from support.fakes import FakeClock, fake_services
 from support.principals import TenantService
 
 BATCH = "/v1/memory/facts/batch"
@@ -63,3 +63,27 @@ def test_a_refusal_repeats_no_text_that_can_be_no_id() -> None:
     admin = TenantService(fake_services(), "t").admin
     reply = admin.call("GET", "/v1/memory/facts/" + "x" * 8_000)
     assert (reply.status, len(reply.text) < 500) == (404, True)
+
+
+def test_a_page_as_of_an_instant_reads_a_bounded_number_of_revisions_and_goes_on() -> None:
+    clock = FakeClock()
+    admin = TenantService(fake_services(clock), "t").admin
+    ids = [admin.call("POST", "/v1/memory/facts", {"type": "n", "content": 0}).json["id"] for _ in range(100)]
+    clock.advance(seconds=1)
+    instant = clock.instant
+    clock.advance(seconds=1)
+    for fact_id in ids:
+        for number in range(15):
+            admin.call("POST", f"/v1/memory/facts/{fact_id}/supersede", {"content": number})
+    facts: Any = admin.services.memory.facts
+    read, reads = facts.revision, list[int]()
+    facts.revision = lambda head, version: (reads.append(version), read(head, version))[1]
+    query = {"limit": 100, "asOf": instant}
+    page = admin.call("GET", "/v1/memory/facts", query=query).json
+    assert (page["hasMore"], len(reads) <= 300) == (True, True)
+    found = page["data"]
+    while page["hasMore"]:
+        page = admin.call("GET", "/v1/memory/facts", query={**query, "cursor": page["nextCursor"]}).json
+        found += page["data"]
+    assert sorted(fact["id"] for fact in found) == sorted(ids)
+    assert {fact["version"] for fact in found} == {1}

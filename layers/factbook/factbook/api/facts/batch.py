@@ -37,14 +37,15 @@ def add_writes(app: App) -> None:
 
 def write_facts(call: Call) -> Answer:
     """Items of one fact are written in their order, one after another: they would only be in each other's way."""
-    items = _items(call)
+    items, operation = _items(call), call.operation
     bodies = [_body(item, position) for position, item in enumerate(items)]
+    operations = [operation.at(place, item_digest(item)) for place, item in enumerate(items)]
     groups: dict[str, list[int]] = {}
     for position, body in enumerate(bodies):
         groups.setdefault(_fact_of(call, body) or str(position), []).append(position)
 
     def write(group: list[int]) -> list[tuple[int, Json]]:
-        return [(position, _result(call, bodies[position], items[position], position)) for position in group]
+        return [(position, _result(call, operations[position], bodies[position])) for position in group]
 
     with ThreadPoolExecutor(max_workers=THREADS) as pool:
         written = dict(chain.from_iterable(pool.map(write, groups.values())))
@@ -70,13 +71,13 @@ def _fact_of(call: Call, body: WriteFact | e.FactbookError) -> str | None:
     return None
 
 
-def _result(call: Call, body: WriteFact | e.FactbookError, item: Any, position: int) -> Json:
+def _result(call: Call, operation: Operation, body: WriteFact | e.FactbookError) -> Json:
     try:
         if isinstance(body, e.FactbookError):
             raise body
         if call.deadline.passed:
             raise e.StorageUnavailable(NOT_BEGUN)
-        status, fact = write_one(call, body, call.operation.at(position, item_digest(item)))
+        status, fact = write_one(call, body, operation)
         return {"status": status, "fact": fact}
     except e.FactbookError as error:
         refusal: Json = {"code": error.code, "message": error.message}
