@@ -177,10 +177,43 @@ def test_a_replayed_batch_writes_each_item_once(admin: Gateway) -> None:
     assert [result["status"] for result in first.json["results"]] == [201] * 3 + [400] + [201] * 6
     assert admin.call("POST", f"{FACTS}/batch", {"items": items}, key="b").text == first.text
     assert len(listed(admin)) == 9
-    changed = admin.call("POST", f"{FACTS}/batch", {"items": items[:3]}, key="b")
+    others = [{"type": "note", "content": -1}] * 3
+    changed = admin.call("POST", f"{FACTS}/batch", {"items": others}, key="b")
+    assert len(listed(admin)) == 9
     assert {result["error"]["code"] for result in changed.json["results"]} == {
         "idempotency-key-body-mismatch"
     }
+
+
+def test_a_batch_sent_again_with_more_or_repaired_items_writes_those_and_replays_the_others(
+    admin: Gateway,
+) -> None:
+    def send(key: str, *items: Any) -> list[Any]:
+        return list(admin.call("POST", f"{FACTS}/batch", {"items": items}, key=key).json["results"])
+
+    a, b, c = ({"type": "note", "content": number} for number in range(3))
+    first = send("more", a, b)
+    again = send("more", a, b, c)
+    assert again[:2] == first
+    assert again[2]["status"] == 201
+    refused, written = send("repaired", {"type": "note"}, b)
+    assert refused["status"] == 400
+    assert [result["status"] for result in send("repaired", a, b)] == [201, 201]
+    assert send("repaired", a, b)[1] == written
+    named = [{**a, "key": "x"}, {**b, "key": "y"}]
+    first = send("named", *named)
+    assert send("named", *named, {**c, "key": "z"})[:2] == first
+    assert send("named", {**c, "key": "x"})[0]["status"] == 409
+    assert len(listed(admin)) == 8
+
+
+def test_an_upload_that_is_asked_for_again_has_the_same_reference(admin: Gateway) -> None:
+    def ask(key: str | None, size: int = 3) -> str:
+        body = {"size": size, "sha256": "2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae"}
+        return str(admin.call("POST", "/v1/memory/blobs", body, key=key).json["contentRef"])
+
+    assert ask("u") == ask("u")
+    assert len({ask("u"), ask("v"), ask("u", 4), ask(None), ask(None)}) == 5
 
 
 def test_a_replayed_token_creation_is_withheld_and_makes_no_second_token(admin: Gateway) -> None:

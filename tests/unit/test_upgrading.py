@@ -9,12 +9,13 @@ from support.fakes import FakeClock, FakeFacts
 from support.search_world import FakeJobs
 
 from factbook.domain.access.principals import Actor, Principal
-from factbook.domain.errors import Throttled
+from factbook.domain.errors import BadInput, Throttled
 from factbook.domain.facts.fact import FactChanges, Payload, Subject
 from factbook.domain.facts.transitions import open_fact, supersede
 from factbook.domain.scope import Scope
 from factbook.ports.deadline import NEVER, Deadline
 from factbook.ports.facts.store import Head, Mark
+from factbook.ports.flaws import NotStorable
 from factbook.ports.walks import Stop, WalkPage
 from factbook.usecases.facts.upgrading import UpgradePorts, is_upgraded, upgrade_facts
 
@@ -140,3 +141,57 @@ def test_a_store_that_is_too_busy_ends_the_turn_and_not_the_job(ports: UpgradePo
     upgrade_facts(ports, NEVER)
     assert is_upgraded(ports.jobs)
     assert facts.head("t", "f0").subjects == ("external:ann",)
+
+
+def test_a_fact_that_cannot_be_brought_up_is_set_aside_and_keeps_no_other(ports: UpgradePorts) -> None:
+    facts: Any = ports.facts
+    for number in range(7):
+        former(facts, f"f{number}", "ann", "bob")
+    revisions, amend = facts.revisions, facts.amend
+
+    def unreadable(head: Head, below: int, budget: int) -> Any:
+        if head.fact.id == "f1":
+            raise BadInput("not JSON")
+        return revisions(head, below, budget)
+
+    def too_large(before: Head, after: Head) -> Head | None:
+        if before.fact.id == "f2":
+            raise NotStorable
+        return amend(before, after)
+
+    facts.revisions, facts.amend = unreadable, too_large
+    aside: list[str] = []
+
+    job = upgrade_facts(ports, NEVER, aside.append)
+
+    assert is_upgraded(ports.jobs)
+    assert job is not None
+    assert (job.counters["changed"], job.counters["setAside"]) == (5, 2)
+    assert set(aside) == {"f1", "f2"}
+    assert facts.head("t", "f1").edition > 2, "it was written anew, and so into the indexes"
+    assert [key for (_, key), head in facts._heads.items() if head.subjects is None] == ["f1", "f2"]
+
+
+def test_a_fact_whose_history_takes_more_than_a_turn_is_set_aside_by_a_turn_of_its_own(
+    ports: UpgradePorts,
+) -> None:
+    facts: Any = ports.facts
+    for number in range(3):
+        former(facts, f"f{number}", "ann", "bob")
+    revisions, now = facts.revisions, [0]
+
+    def slow(head: Head, below: int, budget: int) -> Any:
+        now[0] += 30 if head.fact.id == "f0" else 9 if head.fact.id == "f1" else 0
+        found, more = revisions(head, below, budget)
+        return (found, True) if head.fact.id == "f1" else (found, more)
+
+    facts.revisions = slow
+    aside: list[str] = []
+    upgrade_facts(ports, Deadline(40, lambda: now[0]), aside.append)
+    assert not aside, "it began late in this turn"
+    for _ in range(6):
+        upgrade_facts(ports, Deadline(40, lambda: now[0]), aside.append)
+    assert set(aside) == {"f1"}
+    assert facts.head("t", "f0").subjects is not None
+    assert facts.head("t", "f2").subjects is not None
+    assert is_upgraded(ports.jobs)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pydantic import BaseModel
 
 from factbook.api import telemetry
+from factbook.api.deadlines import deadline_of
 from factbook.api.errors import status_of
 from factbook.api.operations import identify
 from factbook.api.planned import unserved
@@ -28,6 +29,7 @@ from factbook.domain import wire
 from factbook.domain.access.principals import Actor, Principal
 from factbook.domain.errors import FactbookError, StorageUnavailable, Throttled
 from factbook.domain.strict_json import Json, dump_json
+from factbook.ports.deadline import NEVER, Deadline
 from factbook.ports.operations import Operation
 
 if TYPE_CHECKING:
@@ -35,6 +37,8 @@ if TYPE_CHECKING:
 
 TOO_LARGE = "The answer is larger than can be sent. What was written is written; ask for less at once."
 UNFORESEEN = "Something failed on our side. Retry; if it stays, report the request id."
+RESERVE_SECONDS = 5.0
+"""For the work that has begun when a deadline passes, and for the answer."""
 _NOBODY = Principal("", Actor(kind="service", id="anonymous"))
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -68,6 +72,8 @@ class Call:
     services: "Services"
     principal: Principal
     observation: telemetry.Observation
+    deadline: Deadline = NEVER
+    """When to begin no more work: what has begun by then can still be answered."""
 
     @property
     def path(self) -> Mapping[str, str]:
@@ -158,13 +164,13 @@ class App:
     def __call__(self, event: dict[str, Any], context: Any = None) -> dict[str, Any]:
         """Serve one payload-2.0 event. Never raises: what is not foreseen is a 500 without details."""
         with telemetry.observe(self.name, event, context) as seen:
-            answer = self._answer(event, seen)
+            answer = self._answer(event, seen, deadline_of(context, RESERVE_SECONDS))
             seen.status = answer.status
             return _response(answer)
 
-    def _answer(self, event: dict[str, Any], seen: telemetry.Observation) -> Answer:
+    def _answer(self, event: dict[str, Any], seen: telemetry.Observation, deadline: Deadline) -> Answer:
         try:
-            return _sendable(self._serve(event, seen))
+            return _sendable(self._serve(event, seen, deadline))
         except FactbookError as error:
             seen.refused(error)
             return _refusal(error, seen.request_id)
@@ -174,7 +180,7 @@ class App:
             body = {"code": "internal-error", "message": said, "requestId": seen.request_id}
             return Answer(500, {"error": body})
 
-    def _serve(self, event: dict[str, Any], seen: telemetry.Observation) -> Answer:
+    def _serve(self, event: dict[str, Any], seen: telemetry.Observation, deadline: Deadline) -> Answer:
         services = self.services()
         route = self._routes.get(event["routeKey"])
         request_headers = {name.lower(): value for name, value in (event.get("headers") or {}).items()}
@@ -189,7 +195,7 @@ class App:
             raise unserved(method, path)
         request = read_request(event)
         refuse_extras(request, takes_query=route.query is not None, takes_body=route.body is not None)
-        return route.handler(Call(route, request, services, principal, seen))
+        return route.handler(Call(route, request, services, principal, seen, deadline))
 
 
 def _sendable(answer: Answer) -> Answer:

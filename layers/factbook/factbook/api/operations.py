@@ -9,6 +9,7 @@ written do not count (1e2 is 100.0). 1 and 1.0 are two values here, as a fact's 
 import hashlib
 import json
 import secrets
+from typing import Any
 
 from factbook.api.requests import Request
 from factbook.domain.access.principals import Principal
@@ -33,8 +34,16 @@ def identify(request: Request, principal: Principal, body: Json) -> Operation:
     return Operation(
         hashlib.sha256(identity.encode()).hexdigest(),
         _asked(request, _comparable(request, body)),
-        former_body=_asked(request, request.body),
+        (_asked(request, request.body),),
     )
+
+
+def item_digest(item: Any) -> str:
+    """The digest of one item of a batch, which is a write of its own."""
+    try:
+        return hashlib.sha256(_text(item)).hexdigest()
+    except RecursionError:  # it is refused, and its refusal is remembered by nothing
+        return ""
 
 
 def _asked(request: Request, body: bytes) -> str:
@@ -44,8 +53,12 @@ def _asked(request: Request, body: bytes) -> str:
 def _comparable(request: Request, body: Json) -> bytes:
     """One text for equal bodies. An item that was refused writes nothing, so its refusal stands for it."""
     try:
-        return json.dumps(body, sort_keys=True, separators=(",", ":"), default=str).encode()
+        return _text(body)
     except (
         RecursionError
     ):  # no record is nested as deep as this, so only a batch gets here, for its other items
         return request.body
+
+
+def _text(value: Any) -> bytes:
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), default=str).encode()

@@ -17,6 +17,9 @@ FactbookError
 
 from typing import Any, ClassVar
 
+MAX_FACT_ID = 36
+"""Characters of a fact's id: an answer repeats no longer text that was asked for as one."""
+
 
 class FactbookError(Exception):
     """A refusal with a stable code, a message for the caller and optional details."""
@@ -79,7 +82,8 @@ class FactNotFound(NotFound):
             said = "No fact with this type, scope and key that you may read. The scope must be exact."
         else:
             said = "No such fact, or not one you may read. Check the id and your token."
-        super().__init__(said, factId=fact_id)
+        known = fact_id if fact_id is not None and len(fact_id) <= MAX_FACT_ID else None
+        super().__init__(said, factId=known)
 
 
 class Conflict(FactbookError):

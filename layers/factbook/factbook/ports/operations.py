@@ -1,6 +1,6 @@
 """One write as its caller identifies it."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
@@ -8,14 +8,14 @@ class Operation:
     """One write as its caller identifies it.
 
     `key` digests (tenant, principal, route, Idempotency-Key), or is random when no key came; `body` digests the request.
-    `former_body` is its digest as the release before this one made it, from the bytes as sent: a request that was first
-    sent to that release is a replay, too. The next release drops it.
+    `former_bodies` are its digests as the release before this one made them (of the bytes as sent; of a whole batch): a
+    request that was first sent to that release is a replay, too. The next release drops them.
     """
 
     key: str
     body: str
-    former_body: str | None = None
+    former_bodies: tuple[str, ...] = ()
 
-    def at(self, position: int) -> "Operation":
-        """The operation of one item of a batch."""
-        return replace(self, key=f"{self.key}/{position}")
+    def at(self, position: int, body: str) -> "Operation":
+        """The operation of one item of a batch, with the item's own digest."""
+        return Operation(f"{self.key}/{position}", body, (self.body, *self.former_bodies))

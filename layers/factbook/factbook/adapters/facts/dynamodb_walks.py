@@ -17,14 +17,13 @@ from factbook.adapters.facts.dynamodb_items import (
     read_fact,
     read_head,
 )
-from factbook.domain.errors import BadInput
 from factbook.domain.facts.fact import Fact
 from factbook.ports.facts.store import FactStore, Head
+from factbook.ports.flaws import UNREADABLE
 from factbook.ports.walks import Stop, WalkPage
 
 MAX_HEADS = 100
 """What one BatchGetItem takes."""
-UNREADABLE = (BadInput, KeyError, TypeError, ValueError)
 
 Discard = Callable[[str], None]
 

@@ -1,11 +1,14 @@
 """Up to 100 independent writes in one request: a result per item."""
 
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from itertools import chain
 from typing import Any
 
 from factbook.api.app import UNFORESEEN, Answer, App, Call
 from factbook.api.errors import status_of
 from factbook.api.facts.models import MAX_BATCH, WriteFact, WriteFacts, WriteResults
+from factbook.api.operations import item_digest
 from factbook.api.requests import MAX_NAME, validate
 from factbook.domain import errors as e
 from factbook.domain import wire
@@ -14,6 +17,7 @@ from factbook.ports.operations import Operation
 from factbook.usecases.facts import changes, keyed
 
 THREADS = 8
+NOT_BEGUN = "There was no time left to begin this item. Retry the batch with the same Idempotency-Key."
 SENT = ("content", "causedByLogId", "subjects", "source", "generatedBy", "retention")
 """What a batch's caller sent of a fact: its answer can do without, and the fact is there to be read."""
 
@@ -32,26 +36,57 @@ def add_writes(app: App) -> None:
 
 
 def write_facts(call: Call) -> Answer:
+    """Items of one fact are written in their order, one after another: they would only be in each other's way."""
     items, operation = _items(call), call.operation
+    bodies = [_body(item, position) for position, item in enumerate(items)]
+    operations = [operation.at(place, item_digest(item)) for place, item in enumerate(items)]
+    groups: dict[str, list[int]] = {}
+    for position, body in enumerate(bodies):
+        groups.setdefault(_fact_of(call, body) or str(position), []).append(position)
 
-    def write(position: int) -> Json:
-        try:
-            if isinstance(items[position], e.BadInput):
-                raise items[position]
-            body = validate(WriteFact, items[position], f"/items/{position}")
-            status, fact = write_one(call, body, operation.at(position))
-            return {"status": status, "fact": fact}
-        except e.FactbookError as error:
-            refusal: Json = {"code": error.code, "message": error.message}
-            if error.details:
-                refusal["details"] = error.details
-            return {"status": status_of(error), "error": refusal}
-        except Exception as error:  # noqa: BLE001 - what became of the other items must still be told
-            call.observation.failed(error)
-            return {"status": 500, "error": {"code": "internal-error", "message": UNFORESEEN}}
+    def write(group: list[int]) -> list[tuple[int, Json]]:
+        return [(position, _result(call, operations[position], bodies[position])) for position in group]
 
     with ThreadPoolExecutor(max_workers=THREADS) as pool:
-        return Answer(200, {"results": _within_an_answer(list(pool.map(write, range(len(items)))))})
+        written = dict(chain.from_iterable(pool.map(write, groups.values())))
+    return Answer(200, {"results": _within_an_answer([written[position] for position in range(len(items))])})
+
+
+def _body(item: Any, position: int) -> WriteFact | e.FactbookError:
+    """The item, or why it is none."""
+    if isinstance(item, e.BadInput):
+        return item
+    try:
+        return validate(WriteFact, item, f"/items/{position}")
+    except e.FactbookError as error:
+        return error
+
+
+def _fact_of(call: Call, body: WriteFact | e.FactbookError) -> str | None:
+    """The id of the fact that an item names by its key."""
+    if isinstance(body, e.FactbookError) or body.key is None:
+        return None
+    with suppress(e.FactbookError):  # the write says what is wrong with the scope
+        return keyed.Key(body.scope.resolve(call.principal), body.type, body.key).fact_id
+    return None
+
+
+def _result(call: Call, operation: Operation, body: WriteFact | e.FactbookError) -> Json:
+    try:
+        if isinstance(body, e.FactbookError):
+            raise body
+        if call.deadline.passed:
+            raise e.StorageUnavailable(NOT_BEGUN)
+        status, fact = write_one(call, body, operation)
+        return {"status": status, "fact": fact}
+    except e.FactbookError as error:
+        refusal: Json = {"code": error.code, "message": error.message}
+        if error.details:
+            refusal["details"] = error.details
+        return {"status": status_of(error), "error": refusal}
+    except Exception as error:  # noqa: BLE001 - what became of the other items must still be told
+        call.observation.failed(error)
+        return {"status": 500, "error": {"code": "internal-error", "message": UNFORESEEN}}
 
 
 def write_one(call: Call, body: WriteFact, operation: Operation) -> tuple[int, Json]:

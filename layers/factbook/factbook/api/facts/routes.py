@@ -87,6 +87,7 @@ def add_writes(app: App) -> None:
         body=RequestUpload,
         answer=UploadAnswer,
         status=201,
+        idempotent=True,
         refusals=(e.FactNotFound, e.PermissionDenied, e.ScopeInvalid, e.ValidationFailed),
     )(request_upload)
 
@@ -176,7 +177,13 @@ def request_upload(call: Call) -> Answer:
     ports = call.services.memory
     fact_id, has_key = _fact_to_fill(call, body)
     ref, url = payloads.grant_upload(
-        ports, call.principal.tenant, fact_id, body.size, body.sha256, keyed=has_key
+        ports,
+        call.principal.tenant,
+        fact_id,
+        body.size,
+        body.sha256,
+        keyed=has_key,
+        operation_key=call.operation.key if "idempotency-key" in call.request.headers else None,
     )
     answer = {
         "contentRef": ref,

@@ -75,7 +75,9 @@ def work(services: IndexServices, command: str, deadline: Deadline) -> dict[str,
     problem = None
     if command != "progress":
         upgrading = _attempt(
-            lambda: upgrade_facts(services.facts.upgrading, Deadline(deadline.left * JOB_SHARE))
+            lambda: upgrade_facts(
+                services.facts.upgrading, Deadline(deadline.left * JOB_SHARE), _report_set_aside
+            )
         )
         run = COMMANDS.get(command, index_jobs.run_jobs)
         share = Deadline(deadline.left * JOB_SHARE)
@@ -87,6 +89,10 @@ def work(services: IndexServices, command: str, deadline: Deadline) -> dict[str,
     answer: dict[str, Any] = {"waiting": found.waiting, "job": job, "problem": problem}
     logger.info("index jobs", extra=answer)
     return answer
+
+
+def _report_set_aside(fact_id: str) -> None:
+    logger.error("a fact cannot be brought into the present format", extra={"fact": fact_id})
 
 
 def note_discards(services: IndexServices, messages_: Records) -> dict[str, Any]:

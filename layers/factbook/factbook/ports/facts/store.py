@@ -12,6 +12,7 @@ from typing import Protocol
 from factbook.domain import times
 from factbook.domain.facts.fact import Fact
 from factbook.domain.facts.reach import restored
+from factbook.domain.strict_json import dump_json
 
 MARKS_KEPT = 16
 
@@ -90,6 +91,11 @@ class Head:
             return self
         lapsed, fact = restored(self.fact, self.confirmed.fact, None, self.fact.expires_at)
         return replace(self, fact=fact, edition=self.edition + 1, confirmed=None, lapsed=lapsed)
+
+    @property
+    def stored_bytes(self) -> int:
+        """About what the head takes as one item, without its keys and marks, which are few."""
+        return self.fact.stored_bytes + len(dump_json(list(self.subjects or ())).encode())
 
     def mark_of(self, key: str) -> Mark | None:
         return next((mark for mark in self.marks if mark.key == key), None)

@@ -20,7 +20,15 @@ from factbook.domain.policy.retention import KeepLimits
 from factbook.domain.scope import Scope
 from factbook.ports.facts.store import Head
 from factbook.ports.operations import Operation
-from factbook.usecases.facts.engine import Advance, Amend, Create, Decision, FactChange, require_open
+from factbook.usecases.facts.engine import (
+    Advance,
+    Amend,
+    Create,
+    Decision,
+    FactChange,
+    require_open,
+    with_room,
+)
 from factbook.usecases.facts.payloads import Content, fact_without_key_of
 from factbook.usecases.facts.ports import FactPorts
 
@@ -98,7 +106,7 @@ def supersede_fact(
         keep = _keep(ports, head.fact)
         payload = change.payload(content) if content.given or content.ref else None
         closed, following = supersede(head.fact, changes, payload, principal, now, keep)
-        return Advance(head, closed, reach.changed(head.fact, following, principal, keep))
+        return with_room(Advance(head, closed, reach.changed(head.fact, following, principal, keep)))
 
     return change.run(decide)
 

@@ -28,7 +28,7 @@ from factbook.domain.errors import (
     Throttled,
 )
 from factbook.domain.facts import gate
-from factbook.domain.facts.fact import Fact, Payload
+from factbook.domain.facts.fact import MAX_STORED_BYTES, Fact, Payload
 from factbook.domain.facts.ids import short_digest
 from factbook.domain.facts.transitions import reopened
 from factbook.ports.contention import Contended
@@ -90,6 +90,20 @@ def require_open(ports: FactPorts, principal: Principal, fact_id: str, head: Hea
     return head
 
 
+def with_room(advance: Advance) -> Advance:
+    """The same, when the fact keeps room to be verified and ended. Raises RequestTooLarge.
+
+    The subjects of all revisions count: they are kept with the head, so that an erasure of one finds the fact.
+    """
+    mark = Mark("", "", advance.fact.version)
+    if advance.head.followed_by(advance.fact, mark).stored_bytes > MAX_STORED_BYTES:
+        raise RequestTooLarge(
+            "The fact and the subjects of all its revisions take more than 370 KB. Write what is about other subjects as "
+            "another fact, or shorten this one."
+        )
+    return advance
+
+
 class FactChange:
     """One write of one fact under way: what all its tries share."""
 
@@ -111,7 +125,7 @@ class FactChange:
         self._ports = ports
         self._principal = principal
         self._key, self._body = short_digest(operation.key), short_digest(operation.body)
-        self._former_body = None if operation.former_body is None else short_digest(operation.former_body)
+        self._former_bodies = tuple(map(short_digest, operation.former_bodies))
         self._fact_id = fact_id
         self._lives_again = lives_again
         agent = principal.actor.kind == "agent" and not principal.admin
@@ -214,7 +228,7 @@ class FactChange:
         if not gate.can_see(self._principal, head.fact, look):
             raise FactNotFound(self._fact_id)
         require_write(self._principal, head.fact.scope, self._fact_id)
-        if mark.body not in (self._body, self._former_body):
+        if mark.body not in (self._body, *self._former_bodies):
             self._settle(None)
             raise IdempotencyMismatch
         if mark == head.marks[-1]:  # nothing has changed since, and a deletion answers the closed revision

@@ -31,7 +31,15 @@ from factbook.domain.policy.retention import KeepLimits
 from factbook.domain.scope import Scope
 from factbook.ports.facts.store import Head
 from factbook.ports.operations import Operation
-from factbook.usecases.facts.engine import Advance, Create, Decision, FactChange, Leave, require_open
+from factbook.usecases.facts.engine import (
+    Advance,
+    Create,
+    Decision,
+    FactChange,
+    Leave,
+    require_open,
+    with_room,
+)
 from factbook.usecases.facts.payloads import Content, content_hash, summary_of
 from factbook.usecases.facts.ports import FactPorts
 
@@ -135,9 +143,8 @@ class _Rule:
 
     def _reopen(self, head: Head, now: str) -> Advance:
         payload = self.change.payload(self.content)
-        return Advance(
-            head, head.fact, reopen(head.fact, self.changes, payload, self.principal, now, self.keep)
-        )
+        fact = reopen(head.fact, self.changes, payload, self.principal, now, self.keep)
+        return with_room(Advance(head, head.fact, fact))
 
     def _supersede(self, head: Head, now: str) -> Decision:
         require_changeable(head.fact, None)
@@ -145,4 +152,5 @@ class _Rule:
         if says_nothing_new(head.fact, self.changes, digest, summary_of(self.content)):
             return Leave(head.fact)
         payload = self.change.payload(self.content)
-        return Advance(head, *supersede(head.fact, self.changes, payload, self.principal, now, self.keep))
+        closed, fact = supersede(head.fact, self.changes, payload, self.principal, now, self.keep)
+        return with_room(Advance(head, closed, fact))

@@ -5,8 +5,10 @@ whatever the tenant holds; when those run out first, the page is short and says 
 the rows of that type only.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import accumulate
 
 from factbook.domain import wire
 from factbook.domain.access.principals import Principal
@@ -17,9 +19,11 @@ from factbook.usecases.facts.partitions import Partition, partitions
 from factbook.usecases.facts.ports import FactPorts
 from factbook.usecases.facts.reading import revision_at
 from factbook.usecases.facts.types import types_with_prefix
-from factbook.usecases.merging import NEWEST, Source, newest
+from factbook.usecases.merging import NEWEST, Source, at_once, newest
 
 ROWS = 1000
+PAST_READS = 300
+"""Revisions that a page as of an instant may read; each fact takes about log2 of its version."""
 PREFIX_ROWS = 200
 """Rows that may be read to tell which types a prefix has; a hundred containers as of an instant need all the others."""
 MOST_SOURCES = 200
@@ -73,10 +77,13 @@ def list_facts(
     sources, rows_read = _sources(ports, principal, query, before)
     rows, position = newest(sources, lambda row: _keeps(principal, query, row, look), limit, ROWS - rows_read)
     heads = ports.facts.heads(principal.tenant, [row.fact_id for row in rows])
+    found = [heads.get(row.fact_id) for row in rows]
+    show = partial(_shown, ports, principal, query, look)
+    if query.as_of is not None and (most := _most_of_the_past(found)) < len(rows):
+        rows, found, position = rows[:most], found[:most], rows[most - 1].order
     facts: list[Fact] = []
     room = wire.ANSWER_BYTES
-    for place, row in enumerate(rows):
-        fact = _shown(ports, principal, query, heads.get(row.fact_id), look)
+    for place, fact in enumerate(map(show, found) if query.as_of is None else at_once(show, found)):
         if fact is None:
             continue
         room -= fact.wire_bytes
@@ -86,8 +93,14 @@ def list_facts(
     return Page(facts, position)
 
 
+def _most_of_the_past(heads: Sequence[Head | None]) -> int:
+    """How many of these, from the first on, take at most PAST_READS to find their revisions; at least one."""
+    reads = accumulate(0 if head is None else head.fact.version.bit_length() for head in heads)
+    return max(1, sum(1 for each in reads if each <= PAST_READS))
+
+
 def _shown(
-    ports: FactPorts, principal: Principal, query: Query, head: Head | None, look: gate.Look
+    ports: FactPorts, principal: Principal, query: Query, look: gate.Look, head: Head | None
 ) -> Fact | None:
     if head is None:
         return None

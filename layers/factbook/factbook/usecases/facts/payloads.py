@@ -64,14 +64,28 @@ def content_hash(ports: FactPorts, tenant: str, fact_id: str, content: Content) 
 
 
 def grant_upload(
-    ports: FactPorts, tenant: str, fact_id: str, size: int, sha256: str, *, keyed: bool = False
+    ports: FactPorts,
+    tenant: str,
+    fact_id: str,
+    size: int,
+    sha256: str,
+    *,
+    keyed: bool = False,
+    operation_key: str | None = None,
 ) -> tuple[str, str]:
     """A reference for one fact's upload of exactly these bytes, and the presigned URL to PUT them to.
 
-    `keyed`: the fact has a key, so that no write without one may take its id.
+    `keyed`: the fact has a key, so that no write without one may take its id. `operation_key`: asked again with the same,
+    the same bytes for the same fact have the same reference.
     """
-    # The nonce tells when it was granted: a write that names it knows how long it may stay pending.
-    nonce = f"{_FOR_KEY if keyed else ''}{_seconds(ports):08x}{secrets.token_hex(12)}"
+    # The nonce tells when it was granted: a write that names it knows how long it may stay pending. Of what may be granted
+    # again it says the beginning of time: nobody knows when it was first, so the write claims it before it names it.
+    if operation_key is None:
+        granted, unique = _seconds(ports), secrets.token_hex(12)
+    else:
+        asked = dump_json([operation_key, fact_id, size, sha256])
+        granted, unique = 0, hashlib.sha256(asked.encode()).hexdigest()[:24]
+    nonce = f"{_FOR_KEY if keyed else ''}{granted:08x}{unique}"
     ref = ports.blobs.new_ref(tenant, fact_id, nonce + _mac(ports, tenant, fact_id, nonce))
     return ref, ports.blobs.upload_url(ref, size, sha256, UPLOAD_SECONDS)
 

@@ -20,6 +20,7 @@ from factbook.ports.clock import Clock
 from factbook.ports.deadline import Deadline
 from factbook.ports.facts.store import FactStore, Head
 from factbook.ports.facts.walks import FactWalk
+from factbook.ports.flaws import UNREADABLE
 from factbook.ports.jobs import DONE, Job, JobStore
 from factbook.ports.log.walks import EntrySource
 from factbook.ports.retrieval.embeddings import EmbeddingFailure, EmbeddingsUnavailable
@@ -122,6 +123,10 @@ def _try_again(ports: IndexJobPorts, tenant: str, waiting: Sequence[Troubled], d
                 ports.indexing.backlog.settle(tenant, note.id, versions.get(note.id, note.version))
     except (StorageUnavailable, Throttled):
         return 0
+    except UNREADABLE:
+        if len(waiting) == 1:
+            return 0
+        return sum(_try_again(ports, tenant, [note], deadline) for note in waiting)
     return len(over)
 
 
@@ -265,14 +270,27 @@ def _orphans(ports: IndexJobPorts, job: Job, _: Deadline) -> Iterator[Job]:
     live = [entry for entry in page.entries if entry.live and ":" not in entry.id]
     gone: list[Entry] = []
     for tenant, own in _by_tenant(live, lambda entry: entry.tenant).items():
-        heads = ports.facts.heads(tenant, sorted({entry.id.removesuffix(BESIDE) for entry in own}))
-        there = {indexing.name_of(each)[1] for each in indexing.with_confirmed(heads.values())}
+        ids = sorted({entry.id.removesuffix(BESIDE) for entry in own})
+        heads, unreadable = _readable(ports, tenant, ids)
+        there = {indexing.name_of(each)[1] for each in indexing.with_confirmed(heads)}
+        there |= {entry.id for entry in own if entry.id.removesuffix(BESIDE) in unreadable}
         gone += [entry for entry in own if entry.id not in there]
     ports.indexing.index.apply(
         [Tombstone(entry.tenant, entry.id, entry.version) for entry in gone], index=index
     )
     job = job.at(page.next, changed=len(gone))
     yield job if page.next else job.turned(DONE)
+
+
+def _readable(ports: IndexJobPorts, tenant: str, ids: Sequence[str]) -> tuple[list[Head], set[str]]:
+    """The heads of these facts, and the ids of those that are there and cannot be read."""
+    try:
+        return list(ports.facts.heads(tenant, ids).values()), set()
+    except UNREADABLE:
+        if len(ids) == 1:
+            return [], set(ids)
+        parts = [_readable(ports, tenant, [fact_id]) for fact_id in ids]
+        return [head for heads, _ in parts for head in heads], {each for _, left in parts for each in left}
 
 
 def _swap(ports: IndexJobPorts, job: Job, _: Deadline) -> Iterator[Job]:
