@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 from factbook.settings import Settings
 from factbook_local.template import Template
 
-
 Answer = dict[str, Any]
 
 PASS: Answer = {}

@@ -217,3 +217,25 @@ def test_a_write_gives_up_after_its_tries_with_a_pause_between_each_two(
     with pytest.raises(Throttled):
         bench.change().run(bench.mark_stale)
     assert (len(tries), len(pauses)) == (ATTEMPTS, ATTEMPTS - 1)
+
+
+@pytest.mark.parametrize("step", ["claim", "discard"])
+def test_nothing_that_a_payload_meets_after_its_write_was_decided_changes_the_answer(
+    bench: Bench, step: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[Exception] = []
+    bench.ports = replace(bench.ports, unsettled=told.append)
+    unforeseen = RuntimeError("a code that no table knows")
+
+    def fail(*_: Any) -> None:
+        raise unforeseen
+
+    bench.create()
+    monkeypatch.setattr(bench.blobs, step, fail)
+    first, second = (bench.change() for _ in range(2))
+
+    assert first.run(bench.supersede(first)).version == 2
+    if step == "discard":  # a twin that stored the same once more before it saw that the first had landed
+        second.payload(LARGE)
+        assert second.run(bench.supersede(second)).version == 2
+    assert told == [unforeseen]

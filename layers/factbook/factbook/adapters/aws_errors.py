@@ -52,6 +52,7 @@ MEANINGS: dict[str, Meanings] = {
         "412": AlreadyThere,
         "ConditionalRequestConflict": Contended,
         "409": Contended,
+        "OperationAborted": Contended,
     },
     "kms": {
         "ThrottlingException": Throttled,

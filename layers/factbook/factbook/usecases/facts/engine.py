@@ -24,7 +24,6 @@ from factbook.domain.errors import (
     NotFound,
     PermissionDenied,
     RequestTooLarge,
-    StorageUnavailable,
     Throttled,
 )
 from factbook.domain.facts import gate
@@ -234,12 +233,14 @@ class FactChange:
         for a day; a pending payload lives for two.
         """
         ref = None if self._payload is None else self._payload.content_ref
-        # Neither may fail the answer: the stream's follower claims, and nobody can reach what stays.
-        with suppress(StorageUnavailable, Throttled):
+        try:
             if ref is not None and answer is not None and answer.content_ref == ref:
                 self._ports.blobs.claim(ref)
             elif self._object is not None:
                 self._ports.blobs.discard(self._object)
+        except Exception as error:  # noqa: BLE001 - what was decided is decided, whatever the bucket says of it
+            # The stream's follower claims, and nobody can reach what stays.
+            self._ports.unsettled(error)
 
 
 def _pause(attempt: int) -> None:
