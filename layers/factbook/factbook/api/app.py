@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pydantic import BaseModel
 
 from factbook.api import telemetry
+from factbook.api.deadlines import deadline_of
 from factbook.api.errors import status_of
 from factbook.api.operations import identify
 from factbook.api.planned import unserved
@@ -28,12 +29,16 @@ from factbook.domain import wire
 from factbook.domain.access.principals import Actor, Principal
 from factbook.domain.errors import FactbookError, StorageUnavailable, Throttled
 from factbook.domain.strict_json import Json, dump_json
+from factbook.ports.deadline import Deadline
 from factbook.ports.operations import Operation
 
 if TYPE_CHECKING:
     from factbook.api.services import Services  # names every part, of which a cold start loads what it uses
 
 TOO_LARGE = "The answer is larger than can be sent. What was written is written; ask for less at once."
+RESERVE_SECONDS = 13.0
+"""Of an invocation: the longest that one call of the SDK takes (`wiring.clients` has the sum), and a second to answer."""
+
 UNFORESEEN = "Something failed on our side. Retry; if it stays, report the request id."
 _NOBODY = Principal("", Actor(kind="service", id="anonymous"))
 Model = TypeVar("Model", bound=BaseModel)
@@ -68,6 +73,8 @@ class Call:
     services: "Services"
     principal: Principal
     observation: telemetry.Observation
+    deadline: Deadline
+    """Past it no work is begun that its answer has to wait for."""
 
     @property
     def path(self) -> Mapping[str, str]:
@@ -98,7 +105,7 @@ class Call:
     @cached_property
     def operation(self) -> Operation:
         """This write, identified by (tenant, principal, route, Idempotency-Key), or unique without a key."""
-        return identify(self.request, self.principal, self.json)
+        return identify(self.request, self.principal, self.json, self.deadline)
 
 
 Handler = Callable[[Call], Answer]
@@ -158,13 +165,13 @@ class App:
     def __call__(self, event: dict[str, Any], context: Any = None) -> dict[str, Any]:
         """Serve one payload-2.0 event. Never raises: what is not foreseen is a 500 without details."""
         with telemetry.observe(self.name, event, context) as seen:
-            answer = self._answer(event, seen)
+            answer = self._answer(event, seen, deadline_of(context, RESERVE_SECONDS))
             seen.status = answer.status
             return _response(answer)
 
-    def _answer(self, event: dict[str, Any], seen: telemetry.Observation) -> Answer:
+    def _answer(self, event: dict[str, Any], seen: telemetry.Observation, deadline: Deadline) -> Answer:
         try:
-            return _sendable(self._serve(event, seen))
+            return _sendable(self._serve(event, seen, deadline))
         except FactbookError as error:
             seen.refused(error)
             return _refusal(error, seen.request_id)
@@ -174,22 +181,23 @@ class App:
             body = {"code": "internal-error", "message": said, "requestId": seen.request_id}
             return Answer(500, {"error": body})
 
-    def _serve(self, event: dict[str, Any], seen: telemetry.Observation) -> Answer:
+    def _serve(self, event: dict[str, Any], seen: telemetry.Observation, deadline: Deadline) -> Answer:
         services = self.services()
         route = self._routes.get(event["routeKey"])
         request_headers = {name.lower(): value for name, value in (event.get("headers") or {}).items()}
         if route is not None and route.public:
-            return route.handler(Call(route, read_request(event), services, _NOBODY, seen))
+            return route.handler(Call(route, read_request(event), services, _NOBODY, seen, deadline))
         method, path = event["requestContext"]["http"]["method"], event["rawPath"]
         if route is None and any(each.public and each.path == path.rstrip("/") for each in self):
             raise unserved(method, path)  # HEAD of a public path, or a slash behind it: no token would help
         principal = services.authenticator.authenticate(request_headers)
         seen.principal(principal)
+        deadline.require()
         if route is None:
             raise unserved(method, path)
         request = read_request(event)
         refuse_extras(request, takes_query=route.query is not None, takes_body=route.body is not None)
-        return route.handler(Call(route, request, services, principal, seen))
+        return route.handler(Call(route, request, services, principal, seen, deadline))
 
 
 def _sendable(answer: Answer) -> Answer:

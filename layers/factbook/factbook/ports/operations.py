@@ -1,6 +1,8 @@
 """One write as its caller identifies it."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+
+from factbook.ports.deadline import NEVER, Deadline
 
 
 @dataclass(frozen=True)
@@ -15,6 +17,8 @@ class Operation:
     key: str
     body: str
     former_body: str | None = None
+    deadline: Deadline = field(default=NEVER, compare=False)
+    """Past it the write begins nothing more and is refused: its caller would not hear of it."""
 
     def at(self, position: int) -> "Operation":
         """The operation of one item of a batch."""

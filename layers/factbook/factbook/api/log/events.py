@@ -22,8 +22,8 @@ Records = Sequence[dict[str, Any]]
 STREAM_SECONDS = 1.0
 """How long a call on demand waits for the stream to have marked what was just appended."""
 
-ON_DEMAND_SECONDS = 20.0
-"""A call on demand is waited for by a function that has 29 seconds."""
+ON_DEMAND_SECONDS = 12.0
+"""A call on demand is waited for, for 15 s (`wiring.clients`)."""
 
 RESERVE_SECONDS = 2.0
 """Of an invocation, for its answer; a pass knows itself what its turns need."""
