@@ -54,8 +54,10 @@ LOOKED_BACK = 200
 """Entries of a run among which a request with an Idempotency-Key is looked for: these, or the last MB of them."""
 
 MAX_TRANSACTION_BYTES = 4 * 1024 * 1024
-ITEM_OVERHEAD = 1_500
-"""What an item of a transaction has at most besides its text and its cause: keys, hash, thread, container and their names."""
+"""Of all items together, as `LogStore.stored_bytes` counts them."""
+
+ANSWER_OVERHEAD = 1_300
+"""What an entry has at most in an answer besides what its text has: its hash and names."""
 
 CACHED_TAILS = 4096
 SHORTEST_TRY_SECONDS = 0.002
@@ -233,24 +235,26 @@ class _Append:
 
     def _chained(self, scope: Scope, tail: Tail | None) -> list[StoredEntry]:
         entries: list[StoredEntry] = []
-        size = 0
         now = self.log.clock.micros()
         for draft in self.drafts:
             timestamp = now if tail is None else later_micros(now, tail.timestamp)
             place = place_after(tail, self.run_id, draft, timestamp)
             entry = self._stored(draft, scope, place)
-            size += len(entry.text.encode()) + len((entry.cause or "").encode()) + ITEM_OVERHEAD
             entries.append(entry)
             tail = Tail(entry.sequence, entry.entry_hash, timestamp, scope)
-        if len(entries) > 1 and size > MAX_TRANSACTION_BYTES:
+        self._require_storable(entries)
+        self._require_answerable(entries)
+        return entries
+
+    def _require_storable(self, entries: list[StoredEntry]) -> None:
+        if len(entries) > 1 and sum(map(self.log.store.stored_bytes, entries)) > MAX_TRANSACTION_BYTES:
             raise RequestTooLarge(
                 "The entries take more than 4 MB as stored. Append them in several requests."
             )
-        self._require_answerable(entries, size)
-        return entries
 
-    def _require_answerable(self, entries: list[StoredEntry], size: int) -> None:
+    def _require_answerable(self, entries: list[StoredEntry]) -> None:
         """Refuse what could be written and not be answered: nobody could tell the caller where it came to stand."""
+        size = sum(len(entry.text.encode()) + ANSWER_OVERHEAD for entry in entries)
         if 2 * size <= wire.ANSWER_BYTES:  # an escape makes two bytes of one, and nothing makes more
             return
         answers = (
