@@ -110,5 +110,7 @@ def tick(logs: CheckpointServices, deadline: Deadline = NEVER) -> dict[str, Any]
 def _report(tenant: str, done: checkpoints.Pass) -> None:
     if done.broken:
         logger.error("runs contradict their leaves", extra={"tenant": tenant, "runs": done.broken})
+    if done.missing:
+        logger.error("marked runs have no entries", extra={"tenant": tenant, "runs": done.missing})
     size = done.note.size if done.note else 0
     logger.info("checkpointed", extra={"tenant": tenant, "size": size, "more": done.more})
