@@ -398,6 +398,30 @@ def test_a_run_that_a_call_on_demand_names_and_nobody_has_begun_is_no_finding() 
     assert checkpoint_tenant(deployment.work(), TENANT, asked).missing == ()
 
 
+def test_a_pass_without_time_looks_for_no_tenant() -> None:
+    deployment = crowded(1, "b")
+    blows = Blows()
+    assert checkpoint_all(deployment.work(blows), countdown(1)) == {}
+    assert [call for call in blows.calls if call != "FakeTree.dirty_tenants"] == []
+
+
+def test_tenants_are_looked_for_as_their_turns_come() -> None:
+    deployment = crowded(1, *"bcdefgh")
+    asked: list[str] = []
+
+    class Walked(FakeTree):
+        def dirty_tenants(self) -> Iterator[str]:
+            for tenant in deployment.tree.dirty_tenants():
+                asked.append(tenant)
+                yield tenant
+
+    tree = Walked()
+    tree.__dict__ |= deployment.tree.__dict__
+    results = checkpoint_all(replace(deployment.work(), tree=tree), countdown(9))
+    assert asked == list(results)
+    assert 0 < len(asked) < 8
+
+
 # -- reads beside passes
 
 

@@ -25,8 +25,9 @@ STREAM_SECONDS = 1.0
 ON_DEMAND_SECONDS = 12.0
 """A call on demand is waited for, for 15 s (`wiring.clients`)."""
 
-RESERVE_SECONDS = 2.0
-"""Of an invocation, for its answer; a pass knows itself what its turns need."""
+RESERVE_SECONDS = 13.0
+"""Of an invocation: a call that the store lets hang (`wiring.clients` has the sum), and the answer. What its turns need
+besides, a pass knows itself."""
 
 
 class CheckpointServices(Protocol):

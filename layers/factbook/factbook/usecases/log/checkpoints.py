@@ -13,7 +13,6 @@ A pass takes tenants in turn, a few hundred runs at once, each turn with all thr
 the next one goes on with the marks there are.
 """
 
-import random
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
@@ -108,18 +107,22 @@ def mark_runs(tree: TreeStore, runs: Iterable[DirtyRun]) -> None:
 def checkpoint_all(work: CheckpointPorts, deadline: Deadline = NEVER) -> dict[str, Pass | Exception]:
     """Checkpoint every tenant with dirty runs, in turns of a few hundred runs, until the deadline.
 
-    One tenant's failure, or its many runs, do not keep the others waiting.
+    One tenant's failure, or its many runs, do not keep the others waiting. Tenants are looked for as their turns come, and
+    the answer has those that were reached; whom the end of this pass cuts off, another one reaches.
     """
-    tenants = list(work.tree.dirty_tenants())
-    random.shuffle(tenants)  # whom the end of this pass cuts off, another one reaches
-    results: dict[str, Pass | Exception] = {tenant: Pass(None, more=True) for tenant in tenants}
-    waiting = deque((tenant, _turns(work.tree.dirty_of(tenant))) for tenant in tenants)
+    results: dict[str, Pass | Exception] = {}
+    tenants = work.tree.dirty_tenants()
+    waiting: deque[tuple[str, Turns]] = deque()
     running: dict[Future[Pass], tuple[str, Turns]] = {}
     with ThreadPoolExecutor(work.tenants_at_once) as pool:
         while True:
-            while waiting and len(running) < work.tenants_at_once and deadline.left > TURN_SECONDS:
-                tenant, turns = waiting.popleft()
-                running[pool.submit(_take_turn, work, tenant, turns, deadline)] = (tenant, turns)
+            while len(running) < work.tenants_at_once and deadline.left > TURN_SECONDS:
+                following = _next_turns(work.tree, tenants, waiting)
+                if following is None:
+                    break
+                tenant, turns = following
+                results.setdefault(tenant, Pass(None, more=True))
+                running[pool.submit(_take_turn, work, tenant, turns, deadline)] = following
             if not running:
                 return results
             for finished in wait(running, return_when=FIRST_COMPLETED).done:
@@ -127,6 +130,16 @@ def checkpoint_all(work: CheckpointPorts, deadline: Deadline = NEVER) -> dict[st
                 results[tenant] = done = _outcome(finished, results[tenant])
                 if isinstance(done, Pass) and done.more:
                     waiting.append((tenant, turns))
+
+
+def _next_turns(
+    tree: TreeStore, tenants: Iterator[str], waiting: deque[tuple[str, Turns]]
+) -> tuple[str, Turns] | None:
+    """A tenant that had no turn yet, else one that waits for another; None: there is neither."""
+    tenant = next(tenants, None)
+    if tenant is not None:
+        return tenant, _turns(tree.dirty_of(tenant))
+    return waiting.popleft() if waiting else None
 
 
 def _outcome(turn: "Future[Pass]", before: Pass | Exception) -> Pass | Exception:
