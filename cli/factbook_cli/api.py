@@ -9,6 +9,7 @@ from urllib.parse import quote, urlencode
 import urllib3
 from urllib3.exceptions import HTTPError, LocationParseError, MaxRetryError
 
+from factbook_cli.answers import shown
 from factbook_cli.errors import CommandError, UsageError
 
 TIMEOUT = urllib3.Timeout(connect=10, read=60)
@@ -113,7 +114,7 @@ def _refused(status: int, answer: Any) -> ApiError:
         return ApiError(status, "unknown", f"The service answered {status}. Is it the service's URL?")
     code = str(error.get("code"))
     message = NOT_ADMITTED if code == "auth-missing" else _first_issue(error) or str(error.get("message"))
-    return ApiError(status, code, message)
+    return ApiError(status, shown(code), shown(message))
 
 
 def _first_issue(error: dict[str, Any]) -> str:

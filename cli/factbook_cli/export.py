@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import IO, Any
 
 from factbook.verify.notes import note_size
+from factbook_cli.answers import UnexpectedAnswer, cursors, expected, number
 from factbook_cli.api import Api, ApiError
 
 EXPORT_FORMAT = "factbook-log-export-1"
@@ -39,16 +40,21 @@ class Export:
 
     def run(self, run: str, pinned: list[str]) -> Exported:
         """One run, with proofs that lead to the newest checkpoint."""
-        newest = self._newest()
-        self._header(kind="run", run=run)
-        if newest is not None:
-            self._write({"checkpoint": newest["note"]})
-            self._older(run, newest, pinned)
-        self._run(run, newest["size"] if newest else None, proofs=True)
-        return self._end()
+        with expected("the export of a run"):
+            newest = self._newest()
+            self._header(kind="run", run=run)
+            if newest is not None:
+                self._write({"checkpoint": newest["note"]})
+                self._older(run, newest, pinned)
+            self._run(run, number(newest["size"], "the size") if newest else None, proofs=True)
+            return self._end()
 
     def everything(self) -> Exported:
         """The whole tree in order with every published note, then every run."""
+        with expected("the export of the log"):
+            return self._everything()
+
+    def _everything(self) -> Exported:
         newest = self._newest()
         self._header(kind="all")
         runs: dict[str, None] = {}
@@ -81,7 +87,10 @@ class Export:
         while start is not None:
             page = self.api.get(*LOG, "checkpoints", "leaves", start=start, checkpointSize=size)
             yield from page["data"]
-            start = page.get("next")
+            following = page.get("next")
+            if following is not None and number(following, "the next leaf") <= start:
+                raise UnexpectedAnswer("the leaves do not go on")
+            start = following
 
     def _older(self, run: str, newest: Any, pinned: list[str]) -> None:
         written = {newest["note"]}
@@ -168,13 +177,7 @@ def leaf_line(leaf: Any) -> Any:
 
 
 def raw_pages(api: Api, *path: str, **query: Any) -> Iterator[Any]:
-    cursor = None
-    while True:
-        page = api.get(*path, **query, cursor=cursor)
-        yield page
-        if not page["hasMore"]:
-            return
-        cursor = page["nextCursor"]
+    return cursors(lambda cursor: api.get(*path, **query, cursor=cursor))
 
 
 def pages(api: Api, *path: str, **query: Any) -> Iterator[Any]:

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
+from factbook_cli.answers import expected, number, shown
 from factbook_cli.api import Api, ApiError, add_service_options, connect
 from factbook_cli.errors import CommandError, UsageError
 
@@ -150,7 +151,10 @@ def _make_checkpoint(api: Api, runs: list[str]) -> None:
     """So that the newest entries are signed for, too. Who may not make one exports what is signed already."""
     try:
         for _ in range(CHECKPOINTS_AT_MOST):
-            if not api.post({"runIds": runs}, "v1", "memory", "checkpoints").get("more") or runs:
+            made = api.post({"runIds": runs}, "v1", "memory", "checkpoints")
+            with expected("a checkpoint"):
+                more = made.get("more")
+            if not more or runs:
                 return
     except ApiError as error:
         if error.status in WRONG_FOR_ALL:
@@ -165,15 +169,18 @@ def _checkpoint(arguments: argparse.Namespace) -> int:
         _check_place(arguments.out)
     path = ("v1", "memory", "checkpoints")
     made: Any = api.get(*path, "latest") if arguments.latest else api.post({}, *path)
+    with expected("a checkpoint"):
+        note, size = str(made["note"]), number(made["size"], "the size")
+        kept = note.encode()
     if arguments.out is not None:
         with _written(arguments.out) as file:
-            file.write(made["note"].encode())
+            file.write(kept)
     if arguments.json:
         print(json.dumps(made))
     elif arguments.out is None:
-        print(made["note"], end="")
+        print(shown(note), end="")
     else:
-        print(f"{arguments.out}: checkpoint of {made['size']:,} leaves")
+        print(f"{arguments.out}: checkpoint of {size:,} leaves")
     return 0
 
 

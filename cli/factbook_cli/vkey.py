@@ -7,6 +7,7 @@ checkpoint names it: good for a service on your own machine.
 
 import argparse
 
+from factbook_cli.answers import expected, shown
 from factbook_cli.api import add_service_options, connect
 from factbook_cli.errors import CommandError, UsageError
 
@@ -56,4 +57,6 @@ def _of_deployment(arguments: argparse.Namespace) -> str:
 
 
 def _of_service(arguments: argparse.Namespace) -> str:
-    return str(connect(arguments).get("v1", "memory", "checkpoints", "latest")["vkey"])
+    latest = connect(arguments).get("v1", "memory", "checkpoints", "latest")
+    with expected("the newest checkpoint"):
+        return shown(latest["vkey"])

@@ -10,6 +10,7 @@ from support.gateway import Gateway
 from support.logs import CHECKPOINT_APP, LogService
 from support.principals import issue, principal
 
+from factbook.adapters.log.dynamodb_entries import entry_records
 from factbook.domain.log.chain import text_hash
 
 RUN = "/v1/memory/runs/r1/log"
@@ -231,3 +232,24 @@ def test_the_checkpoint_function_reports_changes_that_are_no_appends(
     }
     assert "past the service" in caplog.text
     assert json.dumps(record["dynamodb"]["NewImage"]["j"]["S"]) not in caplog.text
+
+
+@pytest.mark.parametrize("part", ["tenant", "run"])
+def test_an_item_whose_text_names_another_place_than_its_key_is_foreign_to_all_that_follow_the_log(
+    log_service: LogService, caplog: pytest.LogCaptureFixture, part: str
+) -> None:
+    log_service.append("r1", 1)
+    (record,) = log_service.stream()
+    ours = f"{log_service.tenant}|r1"
+    keys = record["dynamodb"]["Keys"] | {"pk": {"S": ours + "x" if part == "run" else "x" + ours}}
+    planted = record | {"dynamodb": record["dynamodb"] | {"Keys": keys}}
+    tree = log_service.services.logs.tree
+    for mark in list(tree.dirty_of(log_service.tenant)):
+        tree.clear(mark)
+
+    CHECKPOINT_APP.mark(log_service.services.logs, [planted])
+
+    assert "past the service" in caplog.text
+    assert list(tree.dirty_of(log_service.tenant)) == []
+    assert [found.entry for found in entry_records([planted])] == [None]
+    assert [found.entry is not None for found in entry_records([record])] == [True]

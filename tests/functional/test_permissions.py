@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from support import emulators
 from support.emulators import Aws
 from support.gateway import ROOT, Gateway, load_app
-from support.permissions import Access, CallRecorder, grants_of
+from support.permissions import PASS, Access, CallRecorder, grants_of, refusal
 from support.principals import issue, principal
 from support.tables import declared
 
@@ -97,6 +97,7 @@ class Story:
         self.index()
         self.retrieval()
         self.removal()
+        self.interruptions()
 
     def facts(self) -> None:
         fact = self.call("POST", FACTS, {"type": "t", "content": "tea", "scope": {"projectId": "p"}}, 201)
@@ -237,6 +238,54 @@ class Story:
         broken["dynamodb"]["NewImage"] = {"pk": {"S": "x"}}
         broken["dynamodb"]["Keys"]["sk"] = {"S": "h"}
         handler({"Records": [broken]})
+
+    def interruptions(self) -> None:
+        """What only another's write, or a busy store, makes a function ask."""
+        self.contended_writes()
+        self.contended_upgrade()
+        self.busy_reads()
+
+    def contended_writes(self) -> None:
+        fact = self.call("POST", FACTS, {"type": "t", "content": "tea"}, 201)
+        one, run = f"{FACTS}/{fact['id']}", "/v1/memory/runs/contended/log"
+        cancelled, met = _cancelled("TransactionConflict"), _cancelled("ConditionalCheckFailed")
+        entry = {"kind": "user-message", "payload": {"text": "tea"}}
+        for failures in (
+            {"TransactWriteItems": [cancelled]},
+            {"TransactWriteItems": [met]},  # which does not say what it met
+            {"PutItem": [refusal("TransactionConflictException")]},
+            {"PutItem": [refusal("ConditionalCheckFailedException")]},
+        ):
+            self.interrupt("write", failures)
+            self.call("POST", f"{one}/supersede", {"content": "x" * 70_000})
+            self.call("POST", run, {"entries": [entry, entry]}, 201)
+            self.call("POST", run, {"entries": [entry]}, 201, key=str(failures))
+            self.call("POST", FACTS, {"type": "t", "content": "milk"}, 201)
+        self.interrupt("write", {"PutItem": [refusal("TransactionConflictException")]})
+        self.call("DELETE", one)
+
+    def contended_upgrade(self) -> None:
+        for code in ("TransactionConflictException", "ConditionalCheckFailedException"):
+            # The job's own put comes first: it is contended as well, and done by the next turn.
+            for place in range(3):
+                self._put_former_fact()
+                self.interrupt("index", {"PutItem": [PASS] * place + [refusal(code)]})
+                self.consumers["index"].lambda_handler({"factbook": "tick"})
+
+    def busy_reads(self) -> None:
+        for table in (self.settings.facts_table, self.settings.log_table):
+            keys = [{"pk": {"S": f"{self.tenant}|none"}, "sk": {"S": "h"}}]
+            held_back = {"Responses": {}, "UnprocessedKeys": {table: {"Keys": keys}}}
+            self.interrupt("index", {"BatchGetItem": [held_back]})
+            self.consumers["index"].lambda_handler({"Records": self.records(table)})
+
+    def interrupt(self, function: str, failures: dict[str, list[Any]]) -> None:
+        """The function's next calls are answered so, and only those."""
+        self.recorders[function].failures = {name: list(answers) for name, answers in failures.items()}
+
+
+def _cancelled(reason: str) -> dict[str, Any]:
+    return refusal("TransactionCanceledException", CancellationReasons=[{"Code": "None"}, {"Code": reason}])
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,8 @@
 """What the store would refuse, the API refuses first, in words: no 500 for a large request, and nothing half done."""
 
+import secrets
 from contextlib import suppress
+from dataclasses import replace
 
 import pytest
 from support.emulators import Aws
@@ -12,6 +14,7 @@ from factbook.domain.scope import Scope
 from factbook.ports.operations import Operation
 from factbook.usecases.facts import changes as facts
 from factbook.usecases.facts.payloads import Content
+from factbook.wiring.services import Services
 
 FACTS = "/v1/memory/facts"
 CONTROLS = "\x01" * 500
@@ -91,7 +94,7 @@ def test_a_sequence_that_no_entry_can_have_is_a_bad_request(house: TenantService
 
 def test_other_numbers_of_any_length_are_no_error_of_ours(house: TenantService) -> None:
     fact = house.admin.call("POST", FACTS, {"type": "note", "content": 1}).json
-    long = "9" * 60
+    long = dict.fromkeys(("orgId", "sessionId", "userId", "participantId"), "\x01" * 240)
     for path, query in (
         (f"{FACTS}/{fact['id']}", {"version": long}),
         (f"{FACTS}/{fact['id']}/content", {"version": long}),
@@ -108,3 +111,32 @@ def test_other_numbers_of_any_length_are_no_error_of_ours(house: TenantService) 
         ("/v1/memory/runs/r/log", {"entries": [{"kind": "tool-call"}], "afterSequence": int(long)}),
     ):
         assert house.admin.call("POST", path, body).status < 500, path
+
+
+@pytest.mark.parametrize("opens", [True, False])
+def test_a_batch_of_entries_around_four_megabytes_is_written_or_refused(
+    moto: Aws, tenant: str, opens: bool
+) -> None:
+    """Entries whose items have all that an item can have: a thread, and the first one its run's scope and places."""
+    key = moto.client("kms").create_key()["KeyMetadata"]["KeyId"]
+    services = Services(replace(moto.settings, kms_key_id=key), None, moto.client)
+    house = TenantService(services, tenant + "t" * 150)
+    long = dict.fromkeys(("orgId", "sessionId"), "\x01" * 240)
+    scope = {**long, "projectId": "\x02" * 250, "threadId": "t" * 200}
+
+    def append(last: int) -> int:
+        """The status of a batch whose last payload has that many characters."""
+        run = f"/v1/memory/runs/{'r' * 180}{secrets.token_hex(8)}/log"
+        said = {"kind": "user-message", "scope": scope}
+        if not opens:
+            assert house.admin.call("POST", run, {"entries": [{**said, "payload": "x"}]}).status == 201
+        sent = [{**said, "payload": "x" * size} for size in [254_000] * 12 + [last]]
+        return house.admin.call("POST", run, {"entries": sent}).status
+
+    fits, too_many = 1, 254_000
+    assert (append(fits), append(too_many)) == (201, 413)
+    while too_many - fits > 256:
+        middle = (fits + too_many) // 2
+        status = append(middle)
+        assert status in (201, 413)
+        fits, too_many = (middle, too_many) if status == 201 else (fits, middle)

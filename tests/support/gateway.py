@@ -60,6 +60,8 @@ class Gateway:
     services: Services
     token: str = ""
     apps: dict[str, App] = field(default_factory=dict)
+    context: Any = None
+    """What Lambda says of the invocation."""
 
     def __post_init__(self) -> None:
         for name in ("write", "read"):
@@ -69,7 +71,7 @@ class Gateway:
 
     def as_(self, token: str) -> "Gateway":
         other = Gateway.__new__(Gateway)
-        other.services, other.token, other.apps = self.services, token, self.apps
+        other.services, other.token, other.apps, other.context = self.services, token, self.apps, self.context
         return other
 
     def call(
@@ -93,7 +95,7 @@ class Gateway:
         event["isBase64Encoded"] = base64
         if _on_the_wire(event) > LIMITS["invocation"].most:
             return Reply(413, {}, '{"message": "Request Entity Too Large"}')
-        answer = app(event, None)
+        answer = app(event, self.context)
         if _on_the_wire(answer) > LIMITS["invocation"].most:
             return Reply(500, {}, '{"message": "Internal Server Error"}')
         return Reply(answer["statusCode"], answer["headers"], answer["body"])

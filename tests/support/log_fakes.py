@@ -7,6 +7,7 @@ from dataclasses import replace
 from itertools import accumulate
 
 from factbook.adapters.dynamodb.key_parts import shard_of
+from factbook.adapters.log.dynamodb_log import DynamoLog
 from factbook.domain.log.merkle import Edge
 from factbook.domain.log.runs import Leaf
 from factbook.domain.log.sealing import KeyName
@@ -33,6 +34,9 @@ class FakeLog:
                 return taken[-1]
             self._entries |= {_place(entry): entry for entry in entries}
             return None
+
+    def stored_bytes(self, entry: StoredEntry) -> int:
+        return DynamoLog(None, "").stored_bytes(entry)
 
     def entry(self, tenant: str, run_id: str, sequence: int) -> StoredEntry | None:
         with self.lock:

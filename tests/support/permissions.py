@@ -2,10 +2,21 @@
 
 from collections.abc import Callable, Iterator
 from fnmatch import fnmatchcase
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 from factbook.settings import Settings
 from factbook_local.template import Template
+
+Answer = dict[str, Any]
+
+PASS: Answer = {}
+"""The service answers this one itself."""
+
+
+def refusal(code: str, **more: Any) -> Answer:
+    """An answer of the service that says no."""
+    return {"Error": {"Code": code, "Message": "as a test has it"}, **more}
 
 
 class Access(NamedTuple):
@@ -64,6 +75,8 @@ class CallRecorder:
 
     def __init__(self, make: Callable[[str], Any], settings: Settings) -> None:
         self.seen: set[Access] = set()
+        self.failures: dict[str, list[Answer]] = {}
+        """Operation → what its next calls are answered instead of by the service."""
         self._make = make
         self._names = {
             settings.facts_table: "FactsTable",
@@ -80,7 +93,17 @@ class CallRecorder:
     def client(self, service: str) -> Any:
         client = self._make(service)
         client.meta.events.register("before-parameter-build", self._record)
+        client.meta.events.register("before-call", self._fail)
         return client
+
+    def _fail(self, model: Any, **_: Any) -> tuple[Any, Answer] | None:
+        waiting = self.failures.get(model.name)
+        if not waiting:
+            return None
+        answer = waiting.pop(0)
+        if answer is PASS:
+            return None
+        return SimpleNamespace(status_code=400 if "Error" in answer else 200), answer
 
     def _record(self, params: dict[str, Any], model: Any, **_: Any) -> None:
         service = model.service_model.service_name

@@ -100,7 +100,7 @@ GRANTS = {
             "sqs:DeleteMessage",
             "sqs:GetQueueAttributes",
         },
-        "FactsTable.Arn": items("BatchGetItem", "Query", "DeleteItem", "PutItem"),
+        "FactsTable.Arn": items("GetItem", "BatchGetItem", "Query", "DeleteItem", "PutItem"),
         "FactsTable.Arn/index/admin": items("Scan"),
         "LogTable.Arn": items("BatchGetItem", "Query", "Scan"),
         "LogTable.Arn/index/thread": QUERY,

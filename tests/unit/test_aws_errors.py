@@ -44,6 +44,7 @@ def answered(code: str, status: int = 400, **more: object) -> ClientError:
         ("s3", "PreconditionFailed", AlreadyThere),
         ("s3", "ConditionalRequestConflict", Contended),
         ("s3", "RequestTimeout", StorageUnavailable),
+        ("s3", "OperationAborted", Contended),
         ("kms", "ThrottlingException", Throttled),
         ("kms", "KeyUnavailableException", StorageUnavailable),
         ("kms", "InvalidCiphertextException", NotGenuine),

@@ -365,6 +365,63 @@ def test_two_passes_at_once_make_one_history_and_leave_nothing() -> None:
     deployment.assert_one_history()
 
 
+def test_the_mark_of_a_run_without_entries_is_cleared_and_told_of_once() -> None:
+    deployment = Deployment()
+    deployment.append("real")
+    deployment.tree.mark_dirty(DirtyRun(TENANT, "gone", 3))
+
+    first, second = (
+        checkpoint_tenant(deployment.work(), TENANT, deployment.tree.dirty_of(TENANT)) for _ in range(2)
+    )
+    assert (first.missing, second.missing) == (("gone",), ())
+    assert list(deployment.tree.dirty_of(TENANT)) == []
+
+
+def test_a_run_that_begins_while_its_false_mark_is_cleared_is_marked_again() -> None:
+    deployment = Deployment()
+    deployment.tree.mark_dirty(DirtyRun(TENANT, "late", 3))
+
+    class Begun(FakeTree):
+        def clear(self, run: DirtyRun) -> None:
+            deployment.append("late")  # its own mark says less than the one that is there
+            deployment.tree.clear(run)
+
+    tree = Begun()
+    tree.mark_dirty = deployment.tree.mark_dirty  # type: ignore[method-assign]
+    checkpoint_tenant(replace(deployment.work(), tree=tree), TENANT, deployment.tree.dirty_of(TENANT))
+    assert list(deployment.tree.dirty_of(TENANT)) == [DirtyRun(TENANT, "late", 0)]
+
+
+def test_a_run_that_a_call_on_demand_names_and_nobody_has_begun_is_no_finding() -> None:
+    deployment = Deployment()
+    asked = [DirtyRun(TENANT, "never begun", HOWEVER_LONG)]
+    assert checkpoint_tenant(deployment.work(), TENANT, asked).missing == ()
+
+
+def test_a_pass_without_time_looks_for_no_tenant() -> None:
+    deployment = crowded(1, "b")
+    blows = Blows()
+    assert checkpoint_all(deployment.work(blows), countdown(1)) == {}
+    assert [call for call in blows.calls if call != "FakeTree.dirty_tenants"] == []
+
+
+def test_tenants_are_looked_for_as_their_turns_come() -> None:
+    deployment = crowded(1, *"bcdefgh")
+    asked: list[str] = []
+
+    class Walked(FakeTree):
+        def dirty_tenants(self) -> Iterator[str]:
+            for tenant in deployment.tree.dirty_tenants():
+                asked.append(tenant)
+                yield tenant
+
+    tree = Walked()
+    tree.__dict__ |= deployment.tree.__dict__
+    results = checkpoint_all(replace(deployment.work(), tree=tree), countdown(9))
+    assert asked == list(results)
+    assert 0 < len(asked) < 8
+
+
 # -- reads beside passes
 
 

@@ -9,11 +9,12 @@ import pytest
 from support.fakes import FakeBlobs, FakeClock, FakeFacts, fake_memory
 from support.principals import principal
 
-from factbook.domain.errors import FactNotFound, IdempotencyMismatch, Throttled
+from factbook.domain.errors import FactNotFound, IdempotencyMismatch, StorageUnavailable, Throttled
 from factbook.domain.facts.fact import Fact, FactChanges
 from factbook.domain.facts.transitions import close, open_fact, supersede
 from factbook.domain.scope import Scope
 from factbook.ports.contention import Contended
+from factbook.ports.deadline import Deadline
 from factbook.ports.facts.store import Head
 from factbook.ports.operations import Operation
 from factbook.usecases.facts.engine import (
@@ -217,3 +218,75 @@ def test_a_write_gives_up_after_its_tries_with_a_pause_between_each_two(
     with pytest.raises(Throttled):
         bench.change().run(bench.mark_stale)
     assert (len(tries), len(pauses)) == (ATTEMPTS, ATTEMPTS - 1)
+
+
+@pytest.mark.parametrize("step", ["claim", "discard"])
+def test_nothing_that_a_payload_meets_after_its_write_was_decided_changes_the_answer(
+    bench: Bench, step: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[Exception] = []
+    bench.ports = replace(bench.ports, unsettled=told.append)
+    unforeseen = RuntimeError("a code that no table knows")
+
+    def fail(*_: Any) -> None:
+        raise unforeseen
+
+    bench.create()
+    monkeypatch.setattr(bench.blobs, step, fail)
+    first, second = (bench.change() for _ in range(2))
+
+    assert first.run(bench.supersede(first)).version == 2
+    if step == "discard":  # a twin that stored the same once more before it saw that the first had landed
+        second.payload(LARGE)
+        assert second.run(bench.supersede(second)).version == 2
+    assert told == [unforeseen]
+
+
+def test_a_write_that_keeps_meeting_others_gives_up_at_its_deadline(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench.create()
+    time = [0.0]
+    tries: list[float] = []
+
+    def meet(*_: Any) -> None:
+        tries.append(time[0])
+        time[0] += 6.0
+        raise Contended
+
+    monkeypatch.setattr(bench.facts, "advance", meet)
+    operation = Operation("key", "body", deadline=Deadline(16.0, lambda: time[0]))
+    change = FactChange(bench.ports, ADMIN, operation, "f")
+
+    with pytest.raises(Throttled):
+        change.run(bench.supersede(change, SMALL))
+    assert tries == [0.0, 6.0, 12.0]
+
+
+def test_past_its_deadline_a_write_stores_nothing_and_commits_nothing(bench: Bench) -> None:
+    late = Deadline(0.0)
+    for content in (SMALL, LARGE):
+        change = FactChange(bench.ports, ADMIN, Operation("key", "body", deadline=late), "f")
+        with pytest.raises(StorageUnavailable):
+            change.run(bench.create_or_supersede(change, content), expect_new=True)
+    assert bench.blobs.bodies == {}
+    assert bench.facts.head("t", "f") is None
+
+
+def test_a_write_that_commits_at_the_last_moment_answers_and_leaves_its_payload_to_be_claimed(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench.create()
+    time = [0.0]
+    advance = bench.facts.advance
+
+    def slowly(*asked: Any) -> Head | None:
+        time[0] += 17.0
+        return advance(*asked)
+
+    monkeypatch.setattr(bench.facts, "advance", slowly)
+    operation = Operation("key", "body", deadline=Deadline(16.0, lambda: time[0]))
+    change = FactChange(bench.ports, ADMIN, operation, "f")
+
+    fact = change.run(bench.supersede(change))
+    assert bench.blobs.pending == {fact.content_ref}

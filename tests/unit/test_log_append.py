@@ -4,6 +4,7 @@ import itertools
 import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -28,6 +29,7 @@ from factbook.domain.errors import (
 from factbook.domain.log.entries import MAX_PAYLOAD_BYTES, LogEntry
 from factbook.domain.scope import Scope
 from factbook.ports.contention import Contended
+from factbook.ports.deadline import Deadline
 from factbook.ports.log.entries import StoredEntry
 from factbook.usecases.log import appending
 from factbook.usecases.log.appending import LogWriter, Request, append_entries
@@ -448,3 +450,47 @@ def test_a_batch_with_one_entry_that_has_no_canonical_form_writes_nothing(
     with pytest.raises(BadInput):
         append(deployment.process(), says("fine", payload))
     assert deployment.payloads() == []
+
+
+# -- deadline
+
+
+class Busy(FakeLog):
+    """Each put meets another's transaction and takes `seconds`."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__()
+        self.time, self.seconds = 0.0, seconds
+
+    def put(self, entries: Sequence[StoredEntry]) -> StoredEntry | None:
+        self.time += self.seconds
+        raise Contended
+
+    def pause(self, seconds: float) -> None:
+        self.time += seconds
+
+    def now(self) -> float:
+        return self.time
+
+
+@pytest.mark.parametrize("after", [None, -1])
+@pytest.mark.parametrize("seconds", [0.02, 6.0])
+def test_an_append_that_keeps_meeting_others_gives_up_at_its_deadline(
+    deployment: Deployment, after: int | None, seconds: float
+) -> None:
+    busy = Busy(seconds)
+    log = replace(deployment.process(busy), pause=busy.pause, elapsed=busy.now)
+
+    with pytest.raises(Throttled):
+        append(log, says(0), after=after, deadline=Deadline(16.0, busy.now))
+    assert busy.time <= 16.0 + seconds
+
+
+def test_past_its_deadline_an_append_reads_and_writes_nothing(deployment: Deployment) -> None:
+    log = deployment.process()
+    for again in range(2):  # without, then with the tail at hand
+        puts, reads = deployment.store.puts, deployment.store.reads
+        with pytest.raises(StorageUnavailable):
+            append(log, says(again), deadline=Deadline(0.0))
+        assert (deployment.store.puts, deployment.store.reads) == (puts, reads)
+        append(log, says("in time"))

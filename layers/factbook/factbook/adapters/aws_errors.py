@@ -55,6 +55,7 @@ MEANINGS: dict[str, Meanings] = {
         "412": AlreadyThere,
         "ConditionalRequestConflict": Contended,
         "409": Contended,
+        "OperationAborted": Contended,
     },
     "kms": {
         "ThrottlingException": Throttled,

@@ -36,9 +36,10 @@ if TYPE_CHECKING:
     from factbook.api.services import Services  # names every part, of which a cold start loads what it uses
 
 TOO_LARGE = "The answer is larger than can be sent. What was written is written; ask for less at once."
+RESERVE_SECONDS = 13.0
+"""Of an invocation: the longest that one call of the SDK takes (`wiring.clients` has the sum), and a second to answer."""
+
 UNFORESEEN = "Something failed on our side. Retry; if it stays, report the request id."
-RESERVE_SECONDS = 5.0
-"""For the work that has begun when a deadline passes, and for the answer."""
 _NOBODY = Principal("", Actor(kind="service", id="anonymous"))
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -73,7 +74,7 @@ class Call:
     principal: Principal
     observation: telemetry.Observation
     deadline: Deadline = NEVER
-    """When to begin no more work: what has begun by then can still be answered."""
+    """Past it no work is begun that its answer has to wait for."""
 
     @property
     def path(self) -> Mapping[str, str]:
@@ -104,7 +105,7 @@ class Call:
     @cached_property
     def operation(self) -> Operation:
         """This write, identified by (tenant, principal, route, Idempotency-Key), or unique without a key."""
-        return identify(self.request, self.principal, self.json)
+        return identify(self.request, self.principal, self.json, self.deadline)
 
 
 Handler = Callable[[Call], Answer]
@@ -185,12 +186,13 @@ class App:
         route = self._routes.get(event["routeKey"])
         request_headers = {name.lower(): value for name, value in (event.get("headers") or {}).items()}
         if route is not None and route.public:
-            return route.handler(Call(route, read_request(event), services, _NOBODY, seen))
+            return route.handler(Call(route, read_request(event), services, _NOBODY, seen, deadline))
         method, path = event["requestContext"]["http"]["method"], event["rawPath"]
         if route is None and any(each.public and each.path == path.rstrip("/") for each in self):
             raise unserved(method, path)  # HEAD of a public path, or a slash behind it: no token would help
         principal = services.authenticator.authenticate(request_headers)
         seen.principal(principal)
+        deadline.require()
         if route is None:
             raise unserved(method, path)
         request = read_request(event)

@@ -15,26 +15,28 @@ from factbook.api.requests import Request
 from factbook.domain.access.principals import Principal
 from factbook.domain.errors import BadInput
 from factbook.domain.strict_json import Json, dump_json
+from factbook.ports.deadline import Deadline
 from factbook.ports.operations import Operation
 
 MAX_KEY_LENGTH = 255
 
 
-def identify(request: Request, principal: Principal, body: Json) -> Operation:
+def identify(request: Request, principal: Principal, body: Json, deadline: Deadline) -> Operation:
     """The operation that a request with this body asks for; without an Idempotency-Key it is unlike any other.
 
     Raises BadInput for an Idempotency-Key that is empty or too long.
     """
     key = request.headers.get("idempotency-key")
     if key is None:
-        return Operation(secrets.token_hex(16), _asked(request, request.body))
+        return Operation(secrets.token_hex(16), _asked(request, request.body), deadline=deadline)
     if not 1 <= len(key) <= MAX_KEY_LENGTH:
         raise BadInput(f"An Idempotency-Key has 1 to {MAX_KEY_LENGTH} characters.")
     identity = dump_json([principal.tenant, principal.name, request.route_key, key])
     return Operation(
         hashlib.sha256(identity.encode()).hexdigest(),
         _asked(request, _comparable(request, body)),
-        (_asked(request, request.body),),
+        former_bodies=(_asked(request, request.body),),
+        deadline=deadline,
     )
 
 

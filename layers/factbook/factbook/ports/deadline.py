@@ -4,6 +4,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from factbook.domain.errors import StorageUnavailable
+
 
 @dataclass(frozen=True)
 class Deadline:
@@ -24,6 +26,11 @@ class Deadline:
     @property
     def passed(self) -> bool:
         return self.left == 0
+
+    def require(self) -> None:
+        """Raises StorageUnavailable when it has passed: whoever waits would hear nothing of what began now."""
+        if self.passed:
+            raise StorageUnavailable
 
 
 NEVER = Deadline(float("inf"))

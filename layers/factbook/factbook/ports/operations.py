@@ -1,6 +1,8 @@
 """One write as its caller identifies it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from factbook.ports.deadline import NEVER, Deadline
 
 
 @dataclass(frozen=True)
@@ -15,7 +17,9 @@ class Operation:
     key: str
     body: str
     former_bodies: tuple[str, ...] = ()
+    deadline: Deadline = field(default=NEVER, compare=False)
+    """Past it the write begins nothing more and is refused: its caller would not hear of it."""
 
     def at(self, position: int, body: str) -> "Operation":
         """The operation of one item of a batch, with the item's own digest."""
-        return Operation(f"{self.key}/{position}", body, (self.body, *self.former_bodies))
+        return Operation(f"{self.key}/{position}", body, (self.body, *self.former_bodies), self.deadline)

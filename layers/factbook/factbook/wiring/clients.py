@@ -7,12 +7,13 @@ import botocore.session
 from botocore.config import Config
 
 # A timeout is retried by the SDK: every write here recognises its own first try. Where nothing answers, a call takes
-# 4 tries of 1 s to connect and 3 s to read, and pauses of at most 1 + 2 + 4 s between them: 23 s of the 29 s that a
-# function has, so that its 503 still leaves.
+# 3 tries of 1 s to connect and 2 s to read, and pauses of at most 1 + 2 s between them: 12 s. A function has 29 s. Its
+# request begins no call in its last 13 s (`api.app.RESERVE_SECONDS`), whatever the look-up of the token and the calls
+# before have taken, so its 503 still leaves.
 SDK = Config(
     connect_timeout=1,
-    read_timeout=3,
-    retries={"mode": "standard", "total_max_attempts": 4},
+    read_timeout=2,
+    retries={"mode": "standard", "total_max_attempts": 3},
     max_pool_connections=32,
     tcp_keepalive=True,
 )
@@ -25,8 +26,8 @@ OF_SERVICE = {
         s3={"addressing_style": "virtual", "us_east_1_regional_endpoint": "regional"},
     ),
     # A function that is called may work for longer than any store, and to call it again would be to start it again:
-    # one try of 1 s to connect and 22 s to read, the same 23 s.
-    "lambda": Config(read_timeout=22, retries={"mode": "standard", "total_max_attempts": 1}),
+    # one try of 1 s to connect and 15 s to read. With 12 s for the token before it, that is 28 s.
+    "lambda": Config(read_timeout=15, retries={"mode": "standard", "total_max_attempts": 1}),
 }
 """What a service's clients have other than `SDK`."""
 

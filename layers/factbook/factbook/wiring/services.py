@@ -12,6 +12,7 @@ from factbook.adapters.facts.s3_blobs import S3Blobs
 from factbook.adapters.policy.dynamodb_policies import DynamoPolicies
 from factbook.api.access.authentication import Authenticator, secret_digest, token_text
 from factbook.api.cursors import Cursors
+from factbook.api.telemetry import kind_of, logger
 from factbook.domain.access.principals import Actor, Principal
 from factbook.domain.facts.fact import Fact
 from factbook.domain.strict_json import Json
@@ -79,6 +80,7 @@ class Services:
             by_type=lambda: self._upgraded("facts") is not None,
             reads_like_instruction=_reads_like_instruction,
             require_room=self._require_room,
+            unsettled=_report_unsettled,
         )
 
     @cached_property
@@ -164,6 +166,10 @@ class Services:
     @cached_property
     def _dynamodb(self) -> Any:
         return self._client("dynamodb")
+
+
+def _report_unsettled(error: Exception) -> None:
+    logger.warning("a payload was neither kept nor removed", extra={"error": kind_of(error)})
 
 
 @cache

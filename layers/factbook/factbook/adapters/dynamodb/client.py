@@ -66,6 +66,19 @@ def from_item(item: Item) -> Item:
     return plain
 
 
+def item_bytes(plain: Item) -> int:
+    """What the service counts for a flat record: names and values. A number has a byte for two digits and one more."""
+    return sum(
+        len(name.encode()) + len(_counted(value)) for name, value in plain.items() if value is not None
+    )
+
+
+def _counted(value: str | int | bytes) -> bytes:
+    if isinstance(value, int):
+        return bytes((len(str(abs(value))) + 1) // 2 + 1 + (value < 0))
+    return value.encode() if isinstance(value, str) else value
+
+
 def _value(value: str | int | bytes) -> Item:
     if isinstance(value, int):
         return {"N": str(value)}

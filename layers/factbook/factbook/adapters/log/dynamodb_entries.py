@@ -22,7 +22,7 @@ def entry_records(records: Sequence[dict[str, Any]]) -> Iterator[EntryRecord]:
         keys = from_item(change["Keys"])
         position, name = change["SequenceNumber"], f"{keys['pk']}|{keys['sk']}"
         try:
-            entry = _entry(from_item(change["NewImage"]))
+            entry = _own_entry(from_item(change["NewImage"]) | keys)
         except Exception as error:  # noqa: BLE001 - whatever is wrong with one item, the rest of the batch goes on
             yield EntryRecord(position, name, None, f"unreadable ({type(error).__name__})")
         else:
@@ -62,9 +62,17 @@ def _cursor(item: Item) -> str:
 def _readable(item: Item) -> StoredEntry | None:
     """The entry, or None when its text was edited past saying whose it is: an audit's matter, not a walk's end."""
     try:
-        return _entry(item)
+        return _own_entry(item)
     except (BadInput, KeyError, TypeError):
         return None
+
+
+def _own_entry(item: Item) -> StoredEntry:
+    """An entry that stands where its text says. Raises BadInput for one that says another run, or another tenant."""
+    entry = _entry(item)
+    if key(entry.tenant, entry.run_id) != item["pk"]:
+        raise BadInput("The text names another run than its key.")
+    return entry
 
 
 def _entry(item: Item) -> StoredEntry:

@@ -3,7 +3,14 @@
 from collections.abc import Sequence
 from typing import Any
 
-from factbook.adapters.dynamodb.client import ConditionFailed, Item, from_item, store_errors, to_item
+from factbook.adapters.dynamodb.client import (
+    ConditionFailed,
+    Item,
+    from_item,
+    item_bytes,
+    store_errors,
+    to_item,
+)
 from factbook.adapters.dynamodb.key_parts import key, part, shard_of
 from factbook.adapters.dynamodb.reads import query_items
 from factbook.domain.scope import Scope
@@ -42,6 +49,9 @@ class DynamoLog:
                 raise Contended from lost
             return _entry(entries[0].tenant, entries[0].run_id, lost.item)
         return None
+
+    def stored_bytes(self, entry: StoredEntry) -> int:
+        return item_bytes(_item(entry))
 
     def entry(self, tenant: str, run_id: str, sequence: int) -> StoredEntry | None:
         where = to_item({"pk": key(tenant, run_id), "sk": sequence})

@@ -22,11 +22,12 @@ Records = Sequence[dict[str, Any]]
 STREAM_SECONDS = 1.0
 """How long a call on demand waits for the stream to have marked what was just appended."""
 
-ON_DEMAND_SECONDS = 20.0
-"""A call on demand is waited for by a function that has 29 seconds."""
+ON_DEMAND_SECONDS = 12.0
+"""A call on demand is waited for, for 15 s (`wiring.clients`)."""
 
-RESERVE_SECONDS = 2.0
-"""Of an invocation, for its answer; a pass knows itself what its turns need."""
+RESERVE_SECONDS = 13.0
+"""Of an invocation: a call that the store lets hang (`wiring.clients` has the sum), and the answer. What its turns need
+besides, a pass knows itself."""
 
 
 class CheckpointServices(Protocol):
@@ -110,5 +111,7 @@ def tick(logs: CheckpointServices, deadline: Deadline = NEVER) -> dict[str, Any]
 def _report(tenant: str, done: checkpoints.Pass) -> None:
     if done.broken:
         logger.error("runs contradict their leaves", extra={"tenant": tenant, "runs": done.broken})
+    if done.missing:
+        logger.error("marked runs have no entries", extra={"tenant": tenant, "runs": done.missing})
     size = done.note.size if done.note else 0
     logger.info("checkpointed", extra={"tenant": tenant, "size": size, "more": done.more})

@@ -142,6 +142,7 @@ def append_entries(call: Call) -> Answer:
         requests,
         body.after_sequence,
         operation,
+        call.deadline,
     )
     return Answer(201, {"entries": [entry.to_json() for entry in entries]})
 

@@ -76,7 +76,9 @@ class TreeStore(Protocol):
     def mark_dirty(self, run: DirtyRun) -> None: ...
 
     def dirty_tenants(self) -> Iterator[str]:
-        """Every tenant with a mark, once; what it costs does not grow with the marks that one tenant has."""
+        """Every tenant with a mark, once, read as they are asked for and from another place each time; what it costs does
+        not grow with the marks that one tenant has.
+        """
         ...
 
     def dirty_of(self, tenant: str) -> Iterator[DirtyRun]:

@@ -58,6 +58,10 @@ class LogStore(Protocol):
         """All of one run's consecutive entries or none; the entry that has the place of one of them. Raises Contended."""
         ...
 
+    def stored_bytes(self, entry: StoredEntry) -> int:
+        """What the entry takes of what one `put` may hold."""
+        ...
+
     def entry(self, tenant: str, run_id: str, sequence: int) -> StoredEntry | None: ...
 
     def newest(self, tenant: str, run_id: str, count: int) -> list[StoredEntry]:

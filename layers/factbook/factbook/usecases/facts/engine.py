@@ -24,7 +24,6 @@ from factbook.domain.errors import (
     NotFound,
     PermissionDenied,
     RequestTooLarge,
-    StorageUnavailable,
     Throttled,
 )
 from factbook.domain.facts import gate
@@ -126,6 +125,7 @@ class FactChange:
         self._principal = principal
         self._key, self._body = short_digest(operation.key), short_digest(operation.body)
         self._former_bodies = tuple(map(short_digest, operation.former_bodies))
+        self._deadline = operation.deadline
         self._fact_id = fact_id
         self._lives_again = lives_again
         agent = principal.actor.kind == "agent" and not principal.admin
@@ -139,6 +139,7 @@ class FactChange:
     def payload(self, content: Content) -> Payload:
         """What the write's content became: stored when a rule first asks, which is once it allows the write."""
         if self._payload is None:
+            self._deadline.require()
             self._payload = store_payload(self._ports, self._principal.tenant, self._fact_id, content)
             self._object = self._payload.content_ref if content.ref is None else None
         return self._payload
@@ -147,7 +148,8 @@ class FactChange:
         """Commit what `decide` makes of the head; the fact as it is now, or as an earlier try of this write left it.
 
         `expect_new`: the fact is not there, most likely, so the first try reads nothing; what it meets is the head.
-        Raises what `decide` raises, IdempotencyMismatch, FactNotFound, and Throttled after `ATTEMPTS` tries.
+        Raises what `decide` raises, IdempotencyMismatch, FactNotFound, Throttled after `ATTEMPTS` tries or when time is
+        over among others' writes, and StorageUnavailable when it is over before the first.
         """
         head = None if expect_new else self._read()
         for attempt in range(1, ATTEMPTS + 1):
@@ -171,6 +173,8 @@ class FactChange:
                 if there is None:
                     self._settle(decision.fact)
                     return decision.fact
+            if self._deadline.passed:
+                break
             if head is None and there is not None and there.confirmed is None:
                 head = there
             elif attempt < ATTEMPTS:
@@ -206,6 +210,7 @@ class FactChange:
 
     def _commit(self, decision: Create | Advance | Amend) -> Head | None:
         """The head that was in the way, None if nothing was. Raises Contended."""
+        self._deadline.require()
         store, mark = self._ports.facts, Mark(self._key, self._body, decision.fact.version)
         match decision:
             case Create(fact, former):
@@ -247,13 +252,19 @@ class FactChange:
         good. What dies between the write and the claim is claimed by whoever follows the table's stream, which is tried
         for a day; a pending payload lives for two.
         """
+        if (
+            self._deadline.passed
+        ):  # the answer comes first: what is left to do, the follower and the bucket do
+            return
         ref = None if self._payload is None else self._payload.content_ref
-        # Neither may fail the answer: the stream's follower claims, and nobody can reach what stays.
-        with suppress(StorageUnavailable, Throttled):
+        try:
             if ref is not None and answer is not None and answer.content_ref == ref:
                 self._ports.blobs.claim(ref)
             elif self._object is not None:
                 self._ports.blobs.discard(self._object)
+        except Exception as error:  # noqa: BLE001 - what was decided is decided, whatever the bucket says of it
+            # The stream's follower claims, and nobody can reach what stays.
+            self._ports.unsettled(error)
 
 
 def _pause(attempt: int) -> None:

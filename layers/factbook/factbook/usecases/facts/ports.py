@@ -11,6 +11,10 @@ from factbook.ports.facts.blobs import BlobStore
 from factbook.ports.facts.store import FactStore
 
 
+def _untold(_: Exception) -> None:
+    """Nobody is told."""
+
+
 @dataclass(frozen=True)
 class FactPorts:
     """The ports of the facts use cases."""
@@ -28,6 +32,8 @@ class FactPorts:
     """Whether a fact would tell a model what to do: such words of an agent wait for a person."""
     require_room: Callable[[Fact], None] = lambda _: None
     """Raises MemoryFull when its owner has no room for one more memory of its agent."""
+    unsettled: Callable[[Exception], None] = _untold
+    """Hears why the payload of a write that is decided was neither kept for good nor removed."""
 
     def look(self, way: Way = "found", *, past: bool = False, agent: str | None = None) -> Look:
         """A look at facts now: whatever else the gate has to know of this instant is added here."""

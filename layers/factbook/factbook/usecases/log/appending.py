@@ -39,6 +39,7 @@ from factbook.domain.log.runs import OWN_PREFIX, Tail, is_own_run, later_micros
 from factbook.domain.scope import Scope
 from factbook.domain.strict_json import parse_json
 from factbook.ports.contention import Contended
+from factbook.ports.deadline import NEVER, Deadline
 from factbook.ports.log.clock import LogClock
 from factbook.ports.log.entries import LogStore, StoredEntry
 from factbook.usecases.caches import RecentValues
@@ -53,8 +54,10 @@ LOOKED_BACK = 200
 """Entries of a run among which a request with an Idempotency-Key is looked for: these, or the last MB of them."""
 
 MAX_TRANSACTION_BYTES = 4 * 1024 * 1024
-ITEM_OVERHEAD = 1_500
-"""What an item of a transaction has at most besides its text and its cause: keys, hash, thread, container and their names."""
+"""Of all items together, as `LogStore.stored_bytes` counts them."""
+
+ANSWER_OVERHEAD = 1_300
+"""What an entry has at most in an answer besides what its text has: its hash and names."""
 
 CACHED_TAILS = 4096
 SHORTEST_TRY_SECONDS = 0.002
@@ -95,17 +98,21 @@ def append_entries(
     requests: Sequence[Request],
     after: int | None = None,
     operation: str | None = None,
+    deadline: Deadline = NEVER,
 ) -> list[LogEntry]:
     """Chain all of the requests, or none, in order.
 
     `after`: the first must get the sequence after + 1; a retry answers the entries it finds there. `operation`
     identifies the request (Idempotency-Key). Raises BadInput, ScopeInvalid, NotFound, PermissionDenied, LogChanged,
-    IdempotencyMismatch, RequestTooLarge, Throttled.
+    IdempotencyMismatch, RequestTooLarge, Throttled. Past the deadline nothing more is begun: Throttled among others'
+    entries, else StorageUnavailable.
     """
     if is_own_run(run_id):
         raise BadInput(f"Runs that begin with {OWN_PREFIX} are the service's own. Use another run id.")
     drafts = _drafts(principal, requests, operation)
-    return _Append(log, principal, run_id, drafts, _one_scope(principal, requests), operation).run(after)
+    return _Append(log, principal, run_id, drafts, _one_scope(principal, requests), operation, deadline).run(
+        after
+    )
 
 
 class _Append:
@@ -119,6 +126,7 @@ class _Append:
         drafts: list[Draft],
         asked: Scope | None,
         operation: str | None,
+        deadline: Deadline,
     ) -> None:
         self.log = log
         self.principal = principal
@@ -127,6 +135,7 @@ class _Append:
         self.drafts = drafts
         self.asked = asked
         self.operation = operation
+        self.deadline = deadline
         self.earlier: int | None = None
         self.one_try = SHORTEST_TRY_SECONDS
         self.sealed: dict[tuple[str, Scope], dict[str, Any] | None] = {}
@@ -155,6 +164,8 @@ class _Append:
                     return self._same_entries(there.sequence - position - 1)
             except Contended:
                 pass
+            if self.deadline.passed:
+                break
             if there is not None and attempt % WALKED:
                 tail = tail_of(there)
             else:
@@ -178,6 +189,8 @@ class _Append:
             try:
                 there = self._put(entries)
             except Contended:
+                if self.deadline.passed:
+                    break
                 self._wait(attempt)
                 if self.log.store.entry(self.tenant, self.run_id, after + 1) is not None:
                     return self._same_entries(after)
@@ -186,6 +199,7 @@ class _Append:
         raise Throttled
 
     def _put(self, entries: list[StoredEntry]) -> StoredEntry | None:
+        self.deadline.require()
         began = self.log.elapsed()
         try:
             return self.log.store.put(entries)
@@ -194,6 +208,7 @@ class _Append:
 
     def _read_tail(self, *, looks_back: bool = False) -> Tail | None:
         """The run's last entry, strongly read; looking back also finds where an earlier try of this request began."""
+        self.deadline.require()
         newest = self.log.store.newest(self.tenant, self.run_id, LOOKED_BACK if looks_back else 1)
         if not newest:
             return None
@@ -220,24 +235,26 @@ class _Append:
 
     def _chained(self, scope: Scope, tail: Tail | None) -> list[StoredEntry]:
         entries: list[StoredEntry] = []
-        size = 0
         now = self.log.clock.micros()
         for draft in self.drafts:
             timestamp = now if tail is None else later_micros(now, tail.timestamp)
             place = place_after(tail, self.run_id, draft, timestamp)
             entry = self._stored(draft, scope, place)
-            size += len(entry.text.encode()) + len((entry.cause or "").encode()) + ITEM_OVERHEAD
             entries.append(entry)
             tail = Tail(entry.sequence, entry.entry_hash, timestamp, scope)
-        if len(entries) > 1 and size > MAX_TRANSACTION_BYTES:
+        self._require_storable(entries)
+        self._require_answerable(entries)
+        return entries
+
+    def _require_storable(self, entries: list[StoredEntry]) -> None:
+        if len(entries) > 1 and sum(map(self.log.store.stored_bytes, entries)) > MAX_TRANSACTION_BYTES:
             raise RequestTooLarge(
                 "The entries take more than 4 MB as stored. Append them in several requests."
             )
-        self._require_answerable(entries, size)
-        return entries
 
-    def _require_answerable(self, entries: list[StoredEntry], size: int) -> None:
+    def _require_answerable(self, entries: list[StoredEntry]) -> None:
         """Refuse what could be written and not be answered: nobody could tell the caller where it came to stand."""
+        size = sum(len(entry.text.encode()) + ANSWER_OVERHEAD for entry in entries)
         if 2 * size <= wire.ANSWER_BYTES:  # an escape makes two bytes of one, and nothing makes more
             return
         answers = (
@@ -274,6 +291,7 @@ class _Append:
             return None
         made_for = (draft.seed, scope)
         if made_for not in self.sealed:
+            self.deadline.require()
             bound = bound_to(self.tenant, log_id)
             self.sealed[made_for] = self.log.vault.seal(self.tenant, scope, bound, draft.text)
         return self.sealed[made_for] or draft.payload
@@ -292,6 +310,7 @@ class _Append:
 
     def _same_entries(self, after: int) -> list[LogEntry]:
         """The entries behind `after`, when they say what the drafts say; raises what tells a caller that they do not."""
+        self.deadline.require()
         count = len(self.drafts)
         found, _ = self.log.store.entries(
             self.tenant, self.run_id, after + 1, count, 2 * MAX_TRANSACTION_BYTES
@@ -327,7 +346,8 @@ class _Append:
     def _wait(self, attempt: int) -> None:
         """Let the others finish: the longer this request has met them, and the longer a try takes, the longer."""
         window = self.one_try * min(2 ** (attempt // WALKED), WIDEST_WAIT)
-        self.log.pause(random.uniform(0, window))  # noqa: S311 - spreads writers, guards nothing
+        pause = random.uniform(0, window)  # noqa: S311 - spreads writers, guards nothing
+        self.log.pause(min(pause, self.deadline.left / 2))  # so that another try follows
 
 
 def _drafts(principal: Principal, requests: Sequence[Request], operation: str | None) -> list[Draft]:

@@ -13,7 +13,6 @@ A pass takes tenants in turn, a few hundred runs at once, each turn with all thr
 the next one goes on with the marks there are.
 """
 
-import random
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
@@ -81,15 +80,17 @@ class CheckpointPorts:
 class Pass:
     """What became of one tenant: the note published last, and runs whose entries contradict their leaves.
 
-    `more`: time was over before all of its marks were dealt with; the next pass goes on.
+    `missing`: marked runs that had no entry; their marks are cleared. `more`: time was over before all of its marks were
+    dealt with; the next pass goes on.
     """
 
     note: PublishedNote | None
     broken: tuple[str, ...] = field(default=())
     more: bool = False
+    missing: tuple[str, ...] = field(default=())
 
     def followed_by(self, turn: "Pass") -> "Pass":
-        return Pass(turn.note or self.note, self.broken + turn.broken, turn.more)
+        return Pass(turn.note or self.note, self.broken + turn.broken, turn.more, self.missing + turn.missing)
 
 
 def mark_runs(tree: TreeStore, runs: Iterable[DirtyRun]) -> None:
@@ -106,18 +107,22 @@ def mark_runs(tree: TreeStore, runs: Iterable[DirtyRun]) -> None:
 def checkpoint_all(work: CheckpointPorts, deadline: Deadline = NEVER) -> dict[str, Pass | Exception]:
     """Checkpoint every tenant with dirty runs, in turns of a few hundred runs, until the deadline.
 
-    One tenant's failure, or its many runs, do not keep the others waiting.
+    One tenant's failure, or its many runs, do not keep the others waiting. Tenants are looked for as their turns come, and
+    the answer has those that were reached; whom the end of this pass cuts off, another one reaches.
     """
-    tenants = list(work.tree.dirty_tenants())
-    random.shuffle(tenants)  # whom the end of this pass cuts off, another one reaches
-    results: dict[str, Pass | Exception] = {tenant: Pass(None, more=True) for tenant in tenants}
-    waiting = deque((tenant, _turns(work.tree.dirty_of(tenant))) for tenant in tenants)
+    results: dict[str, Pass | Exception] = {}
+    tenants = work.tree.dirty_tenants()
+    waiting: deque[tuple[str, Turns]] = deque()
     running: dict[Future[Pass], tuple[str, Turns]] = {}
     with ThreadPoolExecutor(work.tenants_at_once) as pool:
         while True:
-            while waiting and len(running) < work.tenants_at_once and deadline.left > TURN_SECONDS:
-                tenant, turns = waiting.popleft()
-                running[pool.submit(_take_turn, work, tenant, turns, deadline)] = (tenant, turns)
+            while len(running) < work.tenants_at_once and deadline.left > TURN_SECONDS:
+                following = _next_turns(work.tree, tenants, waiting)
+                if following is None:
+                    break
+                tenant, turns = following
+                results.setdefault(tenant, Pass(None, more=True))
+                running[pool.submit(_take_turn, work, tenant, turns, deadline)] = following
             if not running:
                 return results
             for finished in wait(running, return_when=FIRST_COMPLETED).done:
@@ -125,6 +130,16 @@ def checkpoint_all(work: CheckpointPorts, deadline: Deadline = NEVER) -> dict[st
                 results[tenant] = done = _outcome(finished, results[tenant])
                 if isinstance(done, Pass) and done.more:
                     waiting.append((tenant, turns))
+
+
+def _next_turns(
+    tree: TreeStore, tenants: Iterator[str], waiting: deque[tuple[str, Turns]]
+) -> tuple[str, Turns] | None:
+    """A tenant that had no turn yet, else one that waits for another; None: there is neither."""
+    tenant = next(tenants, None)
+    if tenant is not None:
+        return tenant, _turns(tree.dirty_of(tenant))
+    return waiting.popleft() if waiting else None
 
 
 def _outcome(turn: "Future[Pass]", before: Pass | Exception) -> Pass | Exception:
@@ -161,17 +176,32 @@ def _take_turn(work: CheckpointPorts, tenant: str, turns: Turns, deadline: Deadl
     """Grow the tree by one turn's runs, publish it, clear their marks: what is done is done, whatever comes next."""
     runs, more = next(turns)
     broken: list[str] = []
+    missing: list[str] = []
     done: list[DirtyRun] = []
     edge = work.tree.edge(tenant)
     for start in range(0, len(runs), LEAVES_AT_ONCE):
         if start and deadline.left < PUBLISH_SECONDS:
             more = True
             break
-        edge, heads = _grow(work, tenant, edge, runs[start : start + LEAVES_AT_ONCE], broken)
+        edge, heads, without = _grow(work, tenant, edge, runs[start : start + LEAVES_AT_ONCE], broken)
         done += heads
+        missing += _forget(work, without)
     note = publish_tree(work, tenant, edge)
     list(work.each(work.tree.clear, done))
-    return Pass(note, tuple(broken), more)
+    return Pass(note, tuple(broken), more, tuple(missing))
+
+
+def _forget(work: CheckpointPorts, runs: list[DirtyRun]) -> list[str]:
+    """Clear the marks of runs that have no entries; their names."""
+    marked = [
+        run for run in runs if run.sequence != HOWEVER_LONG
+    ]  # the others were asked for, and have no mark
+    for run in marked:
+        work.tree.clear(run)
+        begun = work.log.newest(run.tenant, run.run_id, 1)
+        if begun:  # meanwhile, and its own mark may have been the one that was cleared
+            work.tree.mark_dirty(DirtyRun(run.tenant, run.run_id, begun[0].sequence))
+    return [run.run_id for run in marked]
 
 
 def publish_tree(work: CheckpointPorts, tenant: str, edge: Edge) -> PublishedNote | None:
@@ -200,33 +230,37 @@ def publish_tree(work: CheckpointPorts, tenant: str, edge: Edge) -> PublishedNot
 
 def _grow(
     work: CheckpointPorts, tenant: str, edge: Edge, runs: list[DirtyRun], broken: list[str]
-) -> tuple[Edge, list[DirtyRun]]:
-    """Leaves for the runs that have none for their head; the edge then, and up to where each run is in the tree."""
+) -> tuple[Edge, list[DirtyRun], list[DirtyRun]]:
+    """Leaves for the runs that have none for their head; the edge then, up to where each run is in the tree, and the marks
+    of runs that have no entry.
+    """
     for _ in range(ATTEMPTS):
-        heads, done = _new_heads(work, tenant, runs, broken)
+        heads, done, without = _new_heads(work, tenant, runs, broken)
         growth = _growth(edge, heads)
         if not heads or work.tree.grow(tenant, growth):
-            return growth.after, done
+            return growth.after, done, without
         edge = work.tree.edge(tenant)
     raise CheckpointRefused("Other passes keep changing the tree.")
 
 
 def _new_heads(
     work: CheckpointPorts, tenant: str, runs: list[DirtyRun], broken: list[str]
-) -> tuple[list[Head], list[DirtyRun]]:
+) -> tuple[list[Head], list[DirtyRun], list[DirtyRun]]:
     heads: list[Head] = []
     done: list[DirtyRun] = []
+    without: list[DirtyRun] = []
     for run, (newest, leaf, sound) in zip(runs, work.each(partial(_look, work), runs), strict=True):
         if not sound:
             if run.run_id not in broken:
                 broken.append(run.run_id)  # its mark stays: every pass says so until someone looks
             continue
         if newest is None:
+            without.append(run)
             continue
         if leaf is None or newest.sequence > leaf.sequence:
             heads.append((run.run_id, newest.sequence, newest.entry_hash))
         done.append(DirtyRun(tenant, run.run_id, newest.sequence))
-    return heads, done
+    return heads, done, without
 
 
 def _look(work: CheckpointPorts, run: DirtyRun) -> tuple[StoredEntry | None, Leaf | None, bool]:
