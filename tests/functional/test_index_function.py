@@ -11,9 +11,12 @@ from support.principals import TenantService
 
 from factbook.adapters.dynamodb.client import to_item
 from factbook.adapters.facts.dynamodb_items import head_item
+from factbook.adapters.log.dynamodb_entries import DynamoMessages
+from factbook.adapters.log.dynamodb_stream import log_records
 from factbook.api.retrieval.events import RESERVE_SECONDS
 from factbook.domain.errors import SearchUnavailable, StorageUnavailable
 from factbook.domain.filters import AllOf
+from factbook.ports.log.checkpoints import DirtyRun
 from factbook.ports.retrieval.index import EmbeddingSpace, Refused
 from factbook.usecases.retrieval.searching import Asked, find
 from factbook.wiring.retrieval.services import INDEXING_PATIENCE
@@ -271,6 +274,65 @@ def test_log_entries_are_indexed_from_their_own_stream(wired, writer, tenant, mo
     assert _found(wired, tenant, "castle") == [ids[2]]
     assert set(_found(wired, tenant, "office")) == {ids[0], ids[2]}
     assert _found(wired, tenant, "lookup") == []
+
+
+def _of_log(moto, tenant, sequence, **item):
+    keys = {"pk": {"S": f"{tenant}|r"}, "sk": {"N": sequence}}
+    return {
+        "eventName": "INSERT",
+        "eventSourceARN": f"arn:aws:dynamodb:us-east-1:1:table/{moto.settings.log_table}/stream/x",
+        "dynamodb": {"Keys": keys, "SequenceNumber": str(next(SEQUENCE)), "NewImage": {**keys, **item}},
+    }
+
+
+def _strange(tenant):
+    scope = {"tenantId": tenant}
+    for number, text in enumerate(
+        (
+            {"scope": {"tenantId": ["x"]}, "runId": "r"},
+            {"scope": scope, "runId": 7},
+            {"scope": scope, "runId": "another"},
+            {"scope": scope, "runId": "r", "kind": ["user-message"], "timestamp": "2026-01-01T00:00:00.000Z"},
+            {"scope": {**scope, "threadId": 1}, "runId": "r", "kind": "user-message", "timestamp": "2026"},
+            [],
+        )
+    ):
+        yield str(number), {"j": {"S": json.dumps(text)}, "h": {"S": "h"}, "f": {"S": "f"}}
+    yield "0.5", {}
+    yield "7", {"j": {"N": "1.5"}}
+
+
+def test_no_item_that_was_put_past_the_service_stops_a_stream_of_the_log(wired, moto, tenant):
+    strange = [_of_log(moto, tenant, sequence, **item) for sequence, item in _strange(tenant)]
+    for record in strange:
+        assert follow([record]) == {"batchItemFailures": []}
+    written = {"scope": {"tenantId": tenant}, "runId": "r"}
+    good = _of_log(moto, tenant, "8", j={"S": json.dumps(written)})
+
+    runs = [record.run for record in log_records([*strange, good])]
+    assert [run and run.sequence for run in runs] == [None, None, None, 3, 4, None, None, None, 8]
+    assert runs[-1] == DirtyRun(tenant, "r", 8)
+    moto.client("sqs").purge_queue(QueueUrl=wired.settings.index_dead_letters)
+
+
+def test_no_item_that_was_put_past_the_service_stops_a_walk(wired, moto, tenant, writer):
+    wired.jobs = replace(wired.jobs, sleep=lambda _: None)
+    head, client = _write(writer, "tea"), moto.client("dynamodb")
+    row = to_item({"pk": f"{tenant}|bad", "sk": "h", "a": f"{tenant}|0", "o": "2030"})
+    rows = [row, row | {"pk": {"S": f"{tenant}|bad2"}, "s": {"S": '{"tenantId": ["x"]}'}}]
+    items = [_of_log(moto, tenant, sequence, **item) for sequence, item in _strange(tenant)]
+    strange = [(moto.settings.facts_table, item) for item in rows]
+    strange += [(moto.settings.log_table, record["dynamodb"]["NewImage"]) for record in items]
+    for table, item in strange:
+        client.put_item(TableName=table, Item=item)
+    try:
+        answer = FUNCTION({"factbook": "rebuild"})
+        assert (answer["problem"], answer["job"]["phase"]) == (None, "done")
+        assert _found(wired, tenant, "tea") == [head.fact.id]
+        assert DynamoMessages(client, moto.settings.log_table).walk(None, None, 1).next is not None
+    finally:
+        for table, item in strange:
+            client.delete_item(TableName=table, Key={name: item[name] for name in ("pk", "sk")})
 
 
 def test_a_command_answers_with_its_progress(wired):

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from decimal import Decimal
 from typing import Any
 
 from botocore.exceptions import ClientError
@@ -58,15 +59,19 @@ def to_item(plain: Item) -> Item:
 
 
 def from_item(item: Item) -> Item:
-    """The flat record of attribute values; numbers are ints."""
+    """The flat record of attribute values; whole numbers are ints, others (nothing here writes any) Decimals."""
     plain: Item = {}
     for name, typed in item.items():
         ((kind, value),) = typed.items()
-        plain[name] = int(value) if kind == "N" else value
+        plain[name] = _number(value) if kind == "N" else value
     return plain
 
 
-def _value(value: str | int | bytes) -> Item:
-    if isinstance(value, int):
+def _number(text: str) -> int | Decimal:
+    return int(text) if text.removeprefix("-").isdecimal() else Decimal(text)
+
+
+def _value(value: str | int | Decimal | bytes) -> Item:
+    if isinstance(value, int | Decimal):
         return {"N": str(value)}
     return {"S": value} if isinstance(value, str) else {"B": value}

@@ -43,14 +43,15 @@ class DynamoFactWalk:
     def heads(self, tenant: str | None, after: str | None, limit: int) -> WalkPage[Head]:
         read = self._everyone if tenant is None else partial(self._tenant, tenant)
         rows, following = read(after, min(limit, MAX_HEADS))
+        named = [(name, cursor) for row, cursor in rows if (name := _named(row)) is not None]
         by_tenant: dict[str, list[str]] = {}
-        for row, _ in rows:
-            by_tenant.setdefault(_owner(row), []).append(_fact_id(row))
+        for (owner, fact_id), _ in named:
+            by_tenant.setdefault(owner, []).append(fact_id)
         found = {owner: self._readable(owner, ids) for owner, ids in by_tenant.items()}
         stops = [
             Stop(head, cursor)
-            for row, cursor in rows
-            if (head := found[_owner(row)].get(_fact_id(row))) is not None
+            for (owner, fact_id), cursor in named
+            if (head := found[owner].get(fact_id)) is not None
         ]
         return WalkPage(stops, following)
 
@@ -96,12 +97,13 @@ class DynamoFactWalk:
             return found
 
 
-def _owner(row: Item) -> str:
-    return str(json.loads(row["s"])["tenantId"])
-
-
-def _fact_id(row: Item) -> str:
-    return str(row["pk"].rsplit("|", 1)[1])
+def _named(row: Item) -> tuple[str, str] | None:
+    """The tenant and the fact that a row names; None for one that was put or edited past the service."""
+    try:
+        owner, fact_id = json.loads(row["s"])["tenantId"], row["pk"].rsplit("|", 1)[1]
+        return (owner, fact_id) if row["pk"] == fact_key(owner, fact_id) else None
+    except UNREADABLE:
+        return None
 
 
 def _row_key(row: Item) -> str:

@@ -2,12 +2,12 @@
 
 import json
 from collections.abc import Iterator, Sequence
+from decimal import Decimal
 from typing import Any
 
 from factbook.adapters.dynamodb.client import Item, from_item, store_errors, to_item
 from factbook.adapters.dynamodb.key_parts import key, part
 from factbook.adapters.dynamodb.reads import batch_get
-from factbook.domain.errors import BadInput
 from factbook.domain.strict_json import parse_json
 from factbook.ports.log.entries import StoredEntry
 from factbook.ports.log.walks import EntryRecord
@@ -38,10 +38,11 @@ class DynamoMessages:
 
     def several(self, tenant: str, places: Sequence[tuple[str, int]]) -> list[StoredEntry]:
         keys = [(key(tenant, run), sequence) for run, sequence in places]
-        return [_entry(item) for item in batch_get(self._client, self._table, keys)]
+        found = map(_readable, batch_get(self._client, self._table, keys))
+        return [entry for entry in found if entry is not None]
 
     def walk(self, tenant: str | None, after: str | None, limit: int) -> WalkPage[StoredEntry]:
-        resume = {"ExclusiveStartKey": to_item(json.loads(after))} if after else {}
+        resume = {"ExclusiveStartKey": to_item(_behind(after))} if after else {}
         with store_errors():
             page = self._client.scan(TableName=self._table, Limit=limit, ConsistentRead=True, **resume)
         items = list(map(from_item, page["Items"]))
@@ -56,21 +57,32 @@ class DynamoMessages:
 
 
 def _cursor(item: Item) -> str:
-    return json.dumps({"pk": item["pk"], "sk": item["sk"]})
+    return json.dumps({"pk": item["pk"], "sk": item["sk"]}, default=str)
+
+
+def _behind(cursor: str) -> Item:
+    """The key in a cursor. An item put past the service may stand at a place that is no whole number."""
+    where = json.loads(cursor)
+    return {"pk": where["pk"], "sk": Decimal(where["sk"])}
 
 
 def _readable(item: Item) -> StoredEntry | None:
-    """The entry, or None when its text was edited past saying whose it is: an audit's matter, not a walk's end."""
+    """The entry, or None for an item that is not as an append writes one: an audit's matter, not a walk's end."""
     try:
         return _entry(item)
-    except (BadInput, KeyError, TypeError):
+    except Exception:  # noqa: BLE001 - whatever is wrong with one item, the others are read
         return None
 
 
 def _entry(item: Item) -> StoredEntry:
-    """An entry by what its text says; thread and time come from it as well."""
+    """An entry by what its text says; thread and time come from it as well. Raises whatever a strange item makes it raise."""
     fields = parse_json(item["j"])
     scope = fields["scope"]
+    texts = (scope["tenantId"], fields["runId"], item["h"], item["f"], fields["timestamp"])
+    if not (all(isinstance(text, str) for text in texts) and isinstance(item["sk"], int)):
+        raise TypeError
+    if not all(isinstance(text, str | None) for text in (item.get("cause"), scope.get("threadId"))):
+        raise TypeError
     return StoredEntry(
         scope["tenantId"],
         fields["runId"],

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from factbook.adapters.dynamodb.client import from_item
-from factbook.domain.errors import BadInput
+from factbook.adapters.dynamodb.key_parts import key
 from factbook.domain.strict_json import parse_json
 from factbook.ports.log.checkpoints import DirtyRun, LogRecord
 
@@ -14,13 +14,16 @@ def log_records(records: Sequence[dict[str, Any]]) -> Iterator[LogRecord]:
         change = record["dynamodb"]
         keys = from_item(change["Keys"])
         name = f"{keys['pk']} {keys['sk']}"
-        run = _run(from_item(change.get("NewImage", {})), keys["sk"])
+        run = _run(keys, change)
         yield LogRecord(change["SequenceNumber"], name, run, record["eventName"] != "INSERT")
 
 
-def _run(item: dict[str, Any], sequence: int) -> DirtyRun | None:
+def _run(keys: dict[str, Any], change: dict[str, Any]) -> DirtyRun | None:
+    """None when the item is not as an append writes one: its text must name the run in whose partition it stands."""
     try:
-        entry = parse_json(item["j"])
-        return DirtyRun(entry["scope"]["tenantId"], entry["runId"], sequence)
-    except (BadInput, KeyError, TypeError):
+        entry = parse_json(from_item(change["NewImage"])["j"])
+        tenant, run_id = entry["scope"]["tenantId"], entry["runId"]
+        is_own = isinstance(keys["sk"], int) and keys["pk"] == key(tenant, run_id)
+    except Exception:  # noqa: BLE001 - whatever is wrong with one item, the rest of the batch goes on
         return None
+    return DirtyRun(tenant, run_id, keys["sk"]) if is_own else None

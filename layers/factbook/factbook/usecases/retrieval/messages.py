@@ -119,7 +119,8 @@ def _unread(entry: StoredEntry) -> Troubled:
 
 
 def is_spoken(entry: StoredEntry) -> bool:
-    return parse_json(entry.text).get("kind") in SPOKEN
+    kind = parse_json(entry.text).get("kind")
+    return isinstance(kind, str) and kind in SPOKEN
 
 
 def _of_run(ports: MessagePorts, spoken: list[StoredEntry]) -> list[Draft]:
