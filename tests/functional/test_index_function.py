@@ -11,13 +11,15 @@ from support.principals import TenantService
 
 from factbook.adapters.dynamodb.client import to_item
 from factbook.adapters.facts.dynamodb_items import head_item
+from factbook.adapters.facts.dynamodb_stream import fact_records
 from factbook.adapters.log.dynamodb_entries import DynamoMessages
 from factbook.adapters.log.dynamodb_stream import log_records
 from factbook.api.retrieval.events import RESERVE_SECONDS
-from factbook.domain.errors import SearchUnavailable, StorageUnavailable
+from factbook.domain.errors import SearchUnavailable, StorageUnavailable, Throttled
 from factbook.domain.filters import AllOf
 from factbook.ports.log.checkpoints import DirtyRun
 from factbook.ports.retrieval.index import EmbeddingSpace, Refused
+from factbook.usecases.retrieval import leftovers
 from factbook.usecases.retrieval.searching import Asked, find
 from factbook.wiring.retrieval.services import INDEXING_PATIENCE
 
@@ -62,6 +64,11 @@ def follow(records):
 def letters_of(moto, wired):
     found = moto.client("sqs").receive_message(QueueUrl=wired.settings.index_dead_letters)
     return [json.loads(letter["Body"]) for letter in found.get("Messages", [])]
+
+
+def _take_all_letters(moto, wired):
+    while letters_of(moto, wired):
+        pass
 
 
 @pytest.fixture
@@ -121,33 +128,66 @@ def test_an_unreadable_item_goes_to_the_dead_letters_by_key_and_holds_nothing_up
     assert _found(wired, tenant, "tea") == [head.fact.id]
 
 
-def test_only_the_records_that_failed_for_now_are_sent_again(wired, writer, tenant, monkeypatch):
+def test_only_what_the_index_wants_later_waits_and_nothing_is_sent_again(wired, writer, tenant, monkeypatch):
     later, fine = _write(writer, "later"), _write(writer, "fine")
     records = [_record(later), _record(fine)]
     apply = wired.index.apply
-    monkeypatch.setattr(
-        wired.index,
-        "apply",
-        lambda changes, index: [Refused(changes[0], "busy", retry=True), *apply(changes[1:], index=index)],
-    )
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            wired.index,
+            "apply",
+            lambda changes, index: [
+                Refused(changes[0], "busy", retry=True),
+                *apply(changes[1:], index=index),
+            ],
+        )
+        assert follow(records) == {"batchItemFailures": []}
 
-    answer = follow(records)
-
-    failed = records[0]["dynamodb"]["SequenceNumber"]
-    assert answer == {"batchItemFailures": [{"itemIdentifier": failed}]}
     assert _found(wired, tenant, "fine") == [fine.fact.id]
+    assert wired.backlog.of(tenant, later.fact.id).trouble == "index"
+    assert wired.backlog.of(tenant, fine.fact.id) is None
+    assert FUNCTION({"source": "aws.scheduler"})["waiting"] == 0
+    assert _found(wired, tenant, "later") == [later.fact.id]
 
 
-def test_an_index_that_is_down_sends_the_whole_batch_again(wired, writer, monkeypatch):
+def _down(*_, **__):
+    raise SearchUnavailable("down")
+
+
+@pytest.mark.parametrize("failing", ["apply", "indexes"])
+def test_while_the_index_is_down_its_work_waits_and_the_stream_goes_on(
+    wired, writer, tenant, moto, monkeypatch, failing
+):
+    """Records that are put, changed and removed meanwhile; all is in line again after it."""
+    gone, kept = _write(writer, "coffee"), _write(writer, "tea")
+    follow([_record(gone)])
+    large, removal = _expired(writer, tenant)
+    with monkeypatch.context() as patch:
+        patch.setattr(wired.index, failing, _down)
+        for record in (_record(kept), _record(gone, name="REMOVE"), removal):
+            assert follow([record]) == {"batchItemFailures": []}
+            assert FUNCTION({"source": "aws.scheduler"})["problem"] == "down"
+    assert _is_gone(moto, writer, tenant, large)
+    for head in (gone, large):
+        where = to_item({"pk": f"{tenant}|{head.fact.id}", "sk": "h"})
+        moto.client("dynamodb").delete_item(TableName=moto.settings.facts_table, Key=where)
+
+    answer = FUNCTION({"source": "aws.scheduler"})
+    assert (answer["problem"], answer["waiting"]) == (None, 0)
+    assert _found(wired, tenant, "tea") == [kept.fact.id]
+    assert _found(wired, tenant, "coffee milk") == []
+
+
+def test_what_can_be_neither_indexed_nor_noted_is_sent_again(wired, writer, monkeypatch):
     records = [_record(_write(writer, "tea")), _record(_write(writer, "coffee"))]
+    positions = [record["dynamodb"]["SequenceNumber"] for record in records]
 
-    def down(*_, **__):
-        raise SearchUnavailable("down")
+    def throttled(_):
+        raise Throttled
 
-    monkeypatch.setattr(wired.index, "apply", down)
-    assert [each["itemIdentifier"] for each in follow(records)["batchItemFailures"]] == [
-        record["dynamodb"]["SequenceNumber"] for record in records
-    ]
+    monkeypatch.setattr(wired.index, "apply", _down)
+    monkeypatch.setattr(wired.backlog, "note", throttled)
+    assert [each["itemIdentifier"] for each in follow(records)["batchItemFailures"]] == positions
 
 
 def test_what_a_time_to_live_removed_is_forgotten_with_its_revisions(wired, writer, tenant):
@@ -191,7 +231,7 @@ def test_what_a_new_life_of_a_key_replaced_is_removed_and_the_new_life_is_found(
     assert facts.head(tenant, born.fact.id) == born
 
 
-def test_a_removed_fact_whose_payload_stays_is_sent_again_until_it_is_gone(
+def test_a_removed_fact_whose_payload_stays_is_tried_again_until_it_is_gone(
     services, wired, writer, tenant, monkeypatch
 ):
     large, other = _write(writer, "x" * 70_000), _write(writer, "tea")
@@ -204,11 +244,15 @@ def test_a_removed_fact_whose_payload_stays_is_sent_again_until_it_is_gone(
 
     with monkeypatch.context() as struck:
         struck.setattr(services.facts.remains, "_discard", unavailable)
-        failed = records[0]["dynamodb"]["SequenceNumber"]
-        assert follow(records) == {"batchItemFailures": [{"itemIdentifier": failed}]}
+        assert follow(records) == {"batchItemFailures": []}
+        for tries in (1, 2):
+            FUNCTION({"source": "aws.scheduler"})
+            (note,) = wired.leftovers.turn(9)
+            assert (note.tenant, note.trouble, note.version) == (tenant, "remains", tries)
     assert blobs.stat(large.fact.content_ref) is not None
 
-    assert follow(records) == {"batchItemFailures": []}
+    FUNCTION({"source": "aws.scheduler"})
+    assert wired.leftovers.turn(9) == []
     assert blobs.stat(large.fact.content_ref) is None
 
 
@@ -233,15 +277,49 @@ def test_a_payload_that_a_head_came_to_name_is_kept_even_when_its_writer_died_an
     assert s3.get_object_tagging(Bucket=bucket, Key=name)["TagSet"] == []
 
 
-def test_a_record_whose_payload_cannot_be_kept_for_now_is_sent_again(wired, services, writer, monkeypatch):
+def test_a_payload_that_cannot_be_kept_for_now_is_tried_again(wired, services, writer, moto, monkeypatch):
     named, plain = _record(_write(writer, "x" * 70_000), name="INSERT"), _record(_write(writer, "tea"))
 
     def down(_):
         raise StorageUnavailable
 
-    monkeypatch.setattr(services.facts, "claim", down)
-    failed = named["dynamodb"]["SequenceNumber"]
-    assert follow([named, plain]) == {"batchItemFailures": [{"itemIdentifier": failed}]}
+    claim, claimed = services.facts.claim, []
+    with monkeypatch.context() as patch:
+        patch.setattr(services.facts, "claim", down)
+        assert follow([named, plain]) == {"batchItemFailures": []}
+    monkeypatch.setattr(services.facts, "claim", lambda ref: (claim(ref), claimed.append(ref)))
+    for _ in range(2):
+        FUNCTION({"source": "aws.scheduler"})
+    head = next(fact_records([named])).head
+    assert claimed == [head.fact.content_ref]
+
+
+def test_what_no_store_will_ever_do_ends_in_the_dead_letters(
+    wired, services, writer, tenant, moto, monkeypatch
+):
+    monkeypatch.setattr(leftovers, "TRIES", 2)
+    _take_all_letters(moto, wired)
+    head = _write(writer, "x" * 70_000)
+    elsewhere = head.fact.model_copy(update={"content_ref": "blob://s3/another-bucket/facts/x/y/z"})
+    for name in ("INSERT", "REMOVE"):
+        assert follow([_record(replace(head, fact=elsewhere), name=name)]) == {"batchItemFailures": []}
+    for _ in range(3):
+        assert wired.leftovers.waiting(tenant, 9) == 2
+        FUNCTION({"source": "aws.scheduler"})
+    assert wired.leftovers.waiting(tenant, 9) == 0
+    reasons = [letters_of(moto, wired)[0]["reason"] for _ in range(2)]
+    assert sorted(reasons) == ["claim (ClientError)", "remains (StorageUnavailable)"]
+
+
+def test_what_can_be_neither_done_nor_noted_is_sent_again(wired, services, writer, monkeypatch):
+    removal = _record(_write(writer, "x" * 70_000), name="REMOVE")
+
+    def down(_):
+        raise StorageUnavailable
+
+    monkeypatch.setattr(services.facts.remains, "remove", down)
+    monkeypatch.setattr(wired.leftovers, "note", down)
+    assert len(follow([removal])["batchItemFailures"]) == 1
 
 
 def test_log_entries_are_indexed_from_their_own_stream(wired, writer, tenant, moto):
@@ -312,7 +390,7 @@ def test_no_item_that_was_put_past_the_service_stops_a_stream_of_the_log(wired, 
     runs = [record.run for record in log_records([*strange, good])]
     assert [run and run.sequence for run in runs] == [None, None, None, 3, 4, None, None, None, 8]
     assert runs[-1] == DirtyRun(tenant, "r", 8)
-    moto.client("sqs").purge_queue(QueueUrl=wired.settings.index_dead_letters)
+    _take_all_letters(moto, wired)
 
 
 def test_no_item_that_was_put_past_the_service_stops_a_walk(wired, moto, tenant, writer):
@@ -378,12 +456,9 @@ def test_what_is_left_of_expired_facts_is_removed_while_the_index_is_down(
     head, record = _expired(writer, tenant)
     follow([_record(head)])
 
-    def down(*_, **__):
-        raise SearchUnavailable("down")
-
     with monkeypatch.context() as patch:
-        patch.setattr(wired.index, failing, down)
-        assert len(follow([record])["batchItemFailures"]) == 1
+        patch.setattr(wired.index, failing, _down)
+        assert follow([record]) == {"batchItemFailures": []}
     assert _is_gone(moto, writer, tenant, head)
     assert _found(wired, tenant, "milk") == [head.fact.id]
     assert follow([record]) == {"batchItemFailures": []}
@@ -403,10 +478,9 @@ def test_one_facts_store_keeps_no_other_from_being_removed(
 
     with monkeypatch.context() as patch:
         patch.setattr(services.facts.remains, "remove", struck)
-        failed = follow([one, two])["batchItemFailures"]
-    assert failed == [{"itemIdentifier": one["dynamodb"]["SequenceNumber"]}]
+        assert follow([one, two]) == {"batchItemFailures": []}
     assert _is_gone(moto, writer, tenant, second)
-    assert follow([one]) == {"batchItemFailures": []}
+    FUNCTION({"source": "aws.scheduler"})
     assert _is_gone(moto, writer, tenant, first)
 
 

@@ -19,6 +19,7 @@ from factbook.adapters.facts.dynamodb_items import (
 )
 from factbook.domain.facts.fact import Fact
 from factbook.ports.facts.store import FactStore, Head
+from factbook.ports.facts.walks import Life
 from factbook.ports.flaws import UNREADABLE
 from factbook.ports.walks import Stop, WalkPage
 
@@ -119,30 +120,33 @@ class DynamoRemains:
         self._discard = discard
 
     def remove(self, last: Fact) -> None:
-        named = self._named_by_the_present_life(last)
-        for item in self._revisions(last):
+        self.remove_life(Life(last.scope.tenant_id, last.id, last.created_at, last.content_ref))
+
+    def remove_life(self, life: Life) -> None:
+        named = self._named_by_the_present_life(life)
+        for item in self._revisions(life):
             try:
                 revision = read_fact(item)
             except UNREADABLE:
                 continue  # whose it is cannot be said: it must not keep the others
-            if revision.created_at != last.created_at:
+            if revision.created_at != life.created_at:
                 continue
-            self._discard_payload(revision, named)
+            self._discard_payload(revision.content_ref, named)
             with store_errors():
                 where = to_item({"pk": item["pk"], "sk": item["sk"]})
                 self._client.delete_item(TableName=self._table, Key=where)
-        self._discard_payload(last, named)
+        self._discard_payload(life.content_ref, named)
 
-    def _discard_payload(self, fact: Fact, named: set[str | None]) -> None:
-        if fact.content_ref is not None and fact.content_ref not in named:
-            self._discard(fact.content_ref)
+    def _discard_payload(self, ref: str | None, named: set[str | None]) -> None:
+        if ref is not None and ref not in named:
+            self._discard(ref)
 
-    def _revisions(self, last: Fact, prefix: str = "v") -> Iterator[Item]:
+    def _revisions(self, life: Life, prefix: str = "v") -> Iterator[Item]:
         """A page at a time: there may be any number, and what was removed before an end is not read again."""
-        values = {":pk": fact_key(last.scope.tenant_id, last.id), ":v": prefix}
+        values = {":pk": fact_key(life.tenant, life.id), ":v": prefix}
         return query_items(self._client, self._table, "pk = :pk AND begins_with(sk, :v)", values)
 
-    def _named_by_the_present_life(self, last: Fact) -> set[str | None]:
+    def _named_by_the_present_life(self, last: Life) -> set[str | None]:
         """References of payloads that a later life of the id names: its writer may have named an upload again."""
         named: set[str | None] = set()
         for item in self._revisions(last, HEAD):

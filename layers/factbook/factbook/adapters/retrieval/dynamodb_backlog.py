@@ -14,21 +14,22 @@ from factbook.ports.retrieval.upkeep import Troubled
 
 BACKLOG_SHARDS = 8
 AT_ONCE = 100
-_TURNS = "backlog|turns"
 _LAST = "\U0010ffff"
 """Sorts behind every character of a key."""
 
 
 class DynamoBacklog:
-    """Backlog; `client` is a boto3 DynamoDB client."""
+    """Backlog; `client` is a boto3 DynamoDB client. `of`: which of several backlogs, each has notes and turns of its own."""
 
-    def __init__(self, client: Any, table: str) -> None:
+    def __init__(self, client: Any, table: str, of: str = "") -> None:
         self._client = client
         self._table = table
+        self._of = of
+        self._turns = key("backlog", f"{of}turns")
 
     def note(self, troubled: Troubled) -> None:
         item = {
-            **_note_key(troubled.tenant, troubled.id, waits=troubled.waits),
+            **self._note_key(troubled.tenant, troubled.id, waits=troubled.waits),
             "why": troubled.trouble,
             "tn": troubled.tenant,
             "id": troubled.id,
@@ -52,13 +53,13 @@ class DynamoBacklog:
         found = [
             _troubled(item)
             for waits in (False, True)
-            if (item := self._get(_note_key(tenant, record, waits=waits))) is not None
+            if (item := self._get(self._note_key(tenant, record, waits=waits))) is not None
         ]
         return max(found, key=lambda note: (note.version, note.waits), default=None)
 
     def turn(self, limit: int) -> list[Troubled]:
         limit = min(limit, AT_ONCE)
-        begun = (self._get({"pk": _TURNS, "sk": "now"}) or {"shard": 0, "at": " "}).copy()
+        begun = (self._get({"pk": self._turns, "sk": "now"}) or {"shard": 0, "at": " "}).copy()
         first = begun["shard"]
         for shard in range(first, first + BACKLOG_SHARDS + 1):  # the first one's beginning comes last
             behind = begun["at"] if shard == first else " "
@@ -66,7 +67,7 @@ class DynamoBacklog:
             if found:
                 tenant = found[0].tenant
                 turned = {"shard": shard % BACKLOG_SHARDS, "at": key(tenant) + "|" + _LAST}
-                self._put({"pk": _TURNS, "sk": "now", **turned})
+                self._put({"pk": self._turns, "sk": "now", **turned})
                 return self._turn_of(tenant, limit)
         return []
 
@@ -82,7 +83,7 @@ class DynamoBacklog:
 
     def _turn_of(self, tenant: str, limit: int) -> list[Troubled]:
         shard, own = shard_of(tenant, BACKLOG_SHARDS), key(tenant) + "|"
-        place: Item = {"pk": _TURNS, "sk": key("of", tenant)}
+        place: Item = {"pk": self._turns, "sk": key("of", tenant)}
         begun = self._get(place)
         behind = own if begun is None else begun["at"]
         found = self._query(shard, behind, limit, own + _LAST)
@@ -103,14 +104,14 @@ class DynamoBacklog:
                 KeyConditionExpression="pk = :pk AND sk BETWEEN :behind AND :until",
                 # BETWEEN holds its ends: a name is never followed by this one directly.
                 ExpressionAttributeValues=to_item(
-                    {":pk": _partition(shard, waits=True), ":behind": behind + "\x00", ":until": until}
+                    {":pk": self._partition(shard, waits=True), ":behind": behind + "\x00", ":until": until}
                 ),
                 Limit=limit,
             )
         return [_troubled(from_item(item)) for item in page["Items"]]
 
     def _count(self, shard: int, own: str | None, most: int) -> int:
-        values = {":pk": _partition(shard, waits=True)} | ({":own": own} if own else {})
+        values = {":pk": self._partition(shard, waits=True)} | ({":own": own} if own else {})
         with store_errors():
             page = self._client.query(
                 TableName=self._table,
@@ -139,11 +140,18 @@ class DynamoBacklog:
             with store_errors():
                 self._client.delete_item(
                     TableName=self._table,
-                    Key=to_item(_note_key(tenant, record, waits=waits)),
+                    Key=to_item(self._note_key(tenant, record, waits=waits)),
                     **_not_later_than(version),
                 )
         except ConditionFailed:
             return  # a note about a later version stays
+
+    def _note_key(self, tenant: str, record: str, *, waits: bool) -> Item:
+        shard = shard_of(tenant, BACKLOG_SHARDS)
+        return {"pk": self._partition(shard, waits=waits), "sk": _name(tenant, record)}
+
+    def _partition(self, shard: int, *, waits: bool) -> str:
+        return key("backlog", self._of + ("waiting" if waits else "failed"), str(shard))
 
 
 def _not_later_than(version: int) -> dict[str, Any]:
@@ -154,17 +162,8 @@ def _not_later_than(version: int) -> dict[str, Any]:
     }
 
 
-def _partition(shard: int, *, waits: bool) -> str:
-    return key("backlog", "waiting" if waits else "failed", str(shard))
-
-
 def _name(tenant: str, record: str) -> str:
     return key(tenant, record)
-
-
-def _note_key(tenant: str, record: str, *, waits: bool) -> Item:
-    shard = shard_of(tenant, BACKLOG_SHARDS)
-    return {"pk": _partition(shard, waits=waits), "sk": _name(tenant, record)}
 
 
 def _troubled(item: Item) -> Troubled:

@@ -5,6 +5,7 @@ that is down, holds that back.
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any
 
 from factbook.api.deadlines import deadline_of
@@ -12,21 +13,30 @@ from factbook.api.retrieval.services import IndexServices
 from factbook.api.retrieval.views import index_job_json
 from factbook.api.telemetry import kind_of, logger, observe
 from factbook.domain.errors import SearchUnavailable, StorageUnavailable, Throttled
-from factbook.domain.retrieval.searchable import index_version
 from factbook.ports.deadline import Deadline
-from factbook.ports.facts.store import Head
 from factbook.ports.facts.walks import FactRecord
 from factbook.ports.jobs import Job
 from factbook.ports.log.walks import EntryRecord
 from factbook.ports.retrieval.embeddings import EmbeddingsUnavailable
+from factbook.ports.retrieval.upkeep import Backlog, Troubled
 from factbook.usecases.facts.upgrading import upgrade_facts
 from factbook.usecases.retrieval import index_jobs, indexing, messages
 from factbook.usecases.retrieval.index_jobs import IndexJobPorts
 from factbook.usecases.retrieval.index_state import index_progress
+from factbook.usecases.retrieval.leftovers import (
+    HUNG_SECONDS,
+    LeftoverPorts,
+    claim_of,
+    remains_of,
+    work_off,
+)
 
 RESERVE_SECONDS = 20.0
 JOB_SHARE = 0.7
 """Of the time of a tick; the rest is for what waits in the backlog."""
+LEFTOVERS_SHARE = 0.3
+NOTE_SECONDS = 10.0
+"""Of the reserve, for noting what the index could not take."""
 COMMANDS: dict[str, Callable[[IndexJobPorts, Deadline], Job | None]] = {
     "reconcile": index_jobs.repair,
     "rebuild": index_jobs.rebuild,
@@ -68,12 +78,14 @@ class IndexEvents:
 
 
 def work(services: IndexServices, command: str, deadline: Deadline) -> dict[str, Any]:
-    """Spend some time on facts of the former format, on index jobs and on what waits; how far the index is.
+    """Spend some time on leftovers, facts of the former format, index jobs and what waits; how far the index is.
 
     `progress` only looks.
     """
     problem = None
     if command != "progress":
+        left_over = Deadline(deadline.left * LEFTOVERS_SHARE)
+        undone = _attempt(lambda: work_off(_leftovers(services), left_over))
         upgrading = _attempt(
             lambda: upgrade_facts(
                 services.facts.upgrading, Deadline(deadline.left * JOB_SHARE), _report_set_aside
@@ -83,7 +95,7 @@ def work(services: IndexServices, command: str, deadline: Deadline) -> dict[str,
         share = Deadline(deadline.left * JOB_SHARE)
         problem = _attempt(lambda: run(services.searching.jobs, share))
         late = _attempt(lambda: index_jobs.catch_up(services.searching.jobs, deadline))
-        problem = upgrading or problem or late
+        problem = undone or upgrading or problem or late
     found = index_progress(services.jobs, services.searching.backlog, None)
     job = None if found.job is None else index_job_json(found.job)
     answer: dict[str, Any] = {"waiting": found.waiting, "job": job, "problem": problem}
@@ -118,63 +130,105 @@ def _attempt(step: Callable[[], object]) -> str | None:
 
 def _follow_facts(services: IndexServices, records: list[FactRecord], deadline: Deadline) -> list[str]:
     """The positions of the records that are to be sent again."""
-    failed = {record.position for record in records if not _removed(services, record.ended, deadline)}
-    failed |= {record.position for record in records if not _kept(services, record)}
-    failed |= _bury_unreadable(services, records)
+    removals: list[_Duty] = [
+        (record.position, remains_of(last.fact), partial(services.facts.remains.remove, last.fact))
+        for record in records
+        if (last := record.ended) is not None
+    ]
+    claims: list[_Duty] = [
+        (record.position, claim_of(head.fact, record.named), partial(services.facts.claim, record.named))
+        for record in records
+        if record.named is not None and (head := record.head) is not None
+    ]
+    failed = _done_or_noted(services, [*removals, *claims], deadline)
+    failed |= _bury_unreadable(services, records, deadline)
     if services.settings.searches:
         failed |= _index_facts(services, records, deadline)
     return [record.position for record in records if record.position in failed]
 
 
-def _removed(services: IndexServices, last: Head | None, deadline: Deadline) -> bool:
-    """Whether nothing is left of a life that ended with this head."""
-    if last is None:
-        return True
-    if deadline.passed:
-        return False
-    try:
-        services.facts.remains.remove(last.fact)
-    except Exception as error:  # noqa: BLE001 - whatever one tenant's store says, the other facts are removed
-        logger.warning("a removed fact's remains are still there", extra={"error": kind_of(error)})
-        return False
-    return True
+_Duty = tuple[str, Troubled, Callable[[], object]]
+"""A record's position, the note that something is still to be done for it, and that step."""
 
 
-def _kept(services: IndexServices, record: FactRecord) -> bool:
-    """Whether the payload that a head came to name is kept for good, also when its writer did not live to claim it."""
-    if record.named is None:
-        return True
+def _leftovers(services: IndexServices) -> LeftoverPorts:
+    searching, facts = services.searching, services.facts
+    return LeftoverPorts(searching.leftovers, searching.dead_letters, facts.remains, facts.claim)
+
+
+def _done_or_noted(services: IndexServices, wanted: Iterable[_Duty], deadline: Deadline) -> set[str]:
+    """Do each step, or note it where its store fails; the positions of those for which neither was possible."""
+    failed, hung = set(), False
+    for position, note, step in wanted:
+        if deadline.passed:
+            failed.add(position)
+            continue
+        before = deadline.left
+        try:
+            if not hung:
+                step()
+                continue
+        except Exception as error:  # noqa: BLE001 - whatever one tenant's store says, the other facts' turn comes
+            logger.warning("a step waits", extra={"step": note.trouble, "error": kind_of(error)})
+            hung = before - deadline.left > HUNG_SECONDS
+        if not _noted(services.searching.leftovers, note):
+            failed.add(position)
+    return failed
+
+
+def _noted(backlog: Backlog, note: Troubled) -> bool:
     try:
-        services.facts.claim(record.named)
-    except Exception as error:  # noqa: BLE001 - whatever one payload's store says, the other records go on
-        logger.warning("a payload is still pending", extra={"error": kind_of(error)})
+        backlog.note(note)
+    except Exception as error:  # noqa: BLE001 - then the record itself is to be sent again
+        logger.warning("nothing can be noted", extra={"error": kind_of(error)})
         return False
     return True
 
 
 def _index_facts(services: IndexServices, records: list[FactRecord], deadline: Deadline) -> set[str]:
-    readable = [record for record in records if record.head is not None]
-    try:
+    readable = [(record, record.head) for record in records if record.head is not None]
+    notes = [(record.position, indexing.note_of(head, "index")) for record, head in readable]
+
+    def index() -> indexing.Outcome:
         ports = services.searching.jobs.indexing
-        heads = [record.head for record in readable if record.head is not None and not record.gone]
-        outcome = indexing.index_heads(ports, heads, deadline)
-        for record in readable:
-            if record.gone and record.head is not None:
-                version = index_version(record.head.fact, record.head.edition)
-                outcome.add(indexing.forget(ports, *indexing.name_of(record.head), version))
+        outcome = indexing.index_heads(ports, [head for record, head in readable if not record.gone], deadline)
+        for (record, _), (_, note) in zip(readable, notes, strict=True):
+            if record.gone and deadline.passed:
+                outcome.put_off([(note.tenant, note.id)])
+            elif record.gone:
+                outcome.add(indexing.forget(ports, note.tenant, note.id, note.version))
+        return outcome
+
+    return _indexed_or_noted(services, notes, index)
+
+
+def _indexed_or_noted(
+    services: IndexServices, notes: Sequence[tuple[str, Troubled]], index: Callable[[], indexing.Outcome]
+) -> set[str]:
+    """Index records, and note those that the index cannot take now: the stream behind them does not wait for it.
+
+    The positions of those that there was no time for, or that could not be noted either.
+    """
+    try:
+        outcome = index()
         _report(services, outcome)
     except OUTAGES as error:
-        logger.warning("facts not indexed", extra={"error": kind_of(error)})
-        return {record.position for record in readable}
-    return {
-        record.position
-        for record in readable
-        if record.head is not None and indexing.name_of(record.head) in outcome.again
-    }
+        logger.warning("records not indexed", extra={"error": kind_of(error)})
+        outcome = indexing.Outcome(again={(note.tenant, note.id) for _, note in notes})
+    latest: dict[indexing.Name, Troubled] = {}
+    for _, note in sorted(notes, key=lambda each: each[1].version):
+        latest[note.tenant, note.id] = note
+    failed, deadline = set(outcome.late), Deadline(NOTE_SECONDS)
+    is_up = True
+    for name in outcome.again - outcome.late:
+        is_up = is_up and not deadline.passed and _noted(services.searching.backlog, latest[name])
+        if not is_up:
+            failed.add(name)
+    return {position for position, note in notes if (note.tenant, note.id) in failed}
 
 
 def _follow_log(services: IndexServices, records: list[EntryRecord], deadline: Deadline) -> list[str]:
-    failed = _bury_unreadable(services, records)
+    failed = _bury_unreadable(services, records, deadline)
     if services.settings.searches:
         failed |= _index_entries(services, records, deadline)
     return [record.position for record in records if record.position in failed]
@@ -186,25 +240,33 @@ def _index_entries(services: IndexServices, records: list[EntryRecord], deadline
         for record in records
         if record.entry is not None and messages.is_message(record.entry)
     }
-    try:
-        outcome = messages.index_messages(services.searching.jobs.conversations, said.values(), deadline)
-        _report(services, outcome)
-    except OUTAGES as error:
-        logger.warning("messages not indexed", extra={"error": kind_of(error)})
-        return set(said)
-    return {position for position, entry in said.items() if messages.name_of(entry) in outcome.again}
+    notes = [(position, messages.note_of(entry, "index")) for position, entry in said.items()]
+
+    def index() -> indexing.Outcome:
+        return messages.index_messages(services.searching.jobs.conversations, said.values(), deadline)
+
+    return _indexed_or_noted(services, notes, index)
 
 
-def _bury_unreadable(services: IndexServices, records: Sequence[FactRecord | EntryRecord]) -> set[str]:
+def _bury_unreadable(
+    services: IndexServices, records: Sequence[FactRecord | EntryRecord], deadline: Deadline
+) -> set[str]:
     """Keep the keys of records that cannot be read; the positions of those whose keys could not be kept."""
-    failed = set()
+    failed, is_up = set(), True
     for record in records:
         if record.problem is not None:
-            try:
-                services.searching.dead_letters.send(record.key, record.problem)
-            except OUTAGES:
+            is_up = is_up and not deadline.passed and _buried(services, record.key, record.problem)
+            if not is_up:
                 failed.add(record.position)
     return failed
+
+
+def _buried(services: IndexServices, key: str, problem: str) -> bool:
+    try:
+        services.searching.dead_letters.send(key, problem)
+    except OUTAGES:
+        return False
+    return True
 
 
 def _report(services: IndexServices, outcome: indexing.Outcome) -> None:

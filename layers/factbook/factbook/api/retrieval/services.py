@@ -40,6 +40,11 @@ class IndexingServices(Protocol):
     @property
     def dead_letters(self) -> DeadLetters: ...
 
+    @property
+    def leftovers(self) -> Backlog:
+        """Notes of `usecases.retrieval.leftovers`."""
+        ...
+
 
 class FactUpkeepServices(Protocol):
     @property

@@ -8,6 +8,16 @@ from factbook.ports.facts.store import Head
 from factbook.ports.walks import WalkPage
 
 
+@dataclass(frozen=True)
+class Life:
+    """One life of a fact that is over, by what its last head said."""
+
+    tenant: str
+    id: str
+    created_at: str
+    content_ref: str | None
+
+
 class Remains(Protocol):
     """What is left of a fact whose head the table's time to live removed, or a new life of its id replaced."""
 
@@ -17,6 +27,10 @@ class Remains(Protocol):
 
         Raises StorageUnavailable, Throttled when some may be left: repeat it.
         """
+        ...
+
+    def remove_life(self, life: Life) -> None:
+        """As `remove`, where the last head is not at hand any more."""
         ...
 
 

@@ -3,14 +3,26 @@
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-Trouble = Literal["embedding", "payload", "embedding-refused", "too-large", "not-text", "refused"]
+Trouble = Literal[
+    "embedding",
+    "payload",
+    "index",
+    "embedding-refused",
+    "too-large",
+    "not-text",
+    "too-slow",
+    "refused",
+    "remains",
+    "claim",
+]
 """Why a record is not wholly in the index.
 
-`embedding`: there is no vector of it yet; `payload`: its content or its key could not be read. Both wait and are tried
-again. The others stay until the record changes: the embeddings endpoint or the index refused it, its text is above
-10 MB, or its content is no text.
+`embedding`: there is no vector of it yet; `payload`: its content or its key could not be read; `index`: the index was
+down, or wanted it later. They wait and are tried again. The next stay until the record changes: the embeddings endpoint
+or the index refused it, its text is above 10 MB or takes too long to be read, or its content is no text.
+`remains` and `claim` are leftovers (`usecases.retrieval.leftovers`), noted apart from the others.
 """
-WAITING: frozenset[Trouble] = frozenset({"embedding", "payload"})
+WAITING: frozenset[Trouble] = frozenset({"embedding", "payload", "index", "remains", "claim"})
 
 
 @dataclass(frozen=True)

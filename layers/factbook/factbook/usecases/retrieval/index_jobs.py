@@ -32,12 +32,11 @@ from factbook.usecases.retrieval.embedding_spaces import TRUSTED_SECONDS
 from factbook.usecases.retrieval.index_state import INDEX
 from factbook.usecases.retrieval.indexing import PORTION_BYTES, Draft, IndexingPorts, Name, Outcome
 from factbook.usecases.retrieval.messages import MessagePorts
+from factbook.usecases.retrieval.turns import in_turns
 
 Record = TypeVar("Record")
 
 PAGE = 100
-TURN = 25
-"""Records of one tenant that are tried again before it is another's turn."""
 SETTLE_SECONDS = 3 * TRUSTED_SECONDS
 """Until every process that writes knows of the new index: they ask at most so often, and finish what they began."""
 
@@ -95,21 +94,8 @@ def catch_up(ports: IndexJobPorts, deadline: Deadline) -> int:
     Tenants take turns, in rounds, until the deadline or until a round has got nowhere. Raises SearchUnavailable. One
     tenant's trouble is its own: its records go on waiting.
     """
-    tried = settled = 0
-    served: set[str] = set()
-    while not deadline.passed:
-        waiting = ports.indexing.backlog.turn(TURN)
-        if not waiting:
-            break
-        tenant = waiting[0].tenant
-        if tenant in served:
-            if not settled:
-                break
-            settled, served = 0, set()
-        served.add(tenant)
-        settled += _try_again(ports, tenant, waiting, deadline)
-        tried += len(waiting)
-    return tried
+    backlog = ports.indexing.backlog
+    return in_turns(backlog, lambda tenant, waiting: _try_again(ports, tenant, waiting, deadline), deadline)
 
 
 def _try_again(ports: IndexJobPorts, tenant: str, waiting: Sequence[Troubled], deadline: Deadline) -> int:
@@ -139,6 +125,9 @@ def _bring_again(
     records = {indexing.name_of(each)[1]: each for each in indexing.with_confirmed(found.values())}
     heads = {name: each for name, each in records.items() if name in noted}
     outcome = indexing.index_heads(ports.indexing, heads.values(), deadline)
+    for note in waiting:
+        if note.source == "facts" and note.id not in heads:  # removed, maybe while the index was down
+            outcome.add(indexing.forget(ports.indexing, tenant, note.id, note.version))
     places = [read_log_id(note.id) for note in waiting if note.source == "conversations"]
     entries = ports.entries.several(tenant, [(each.run_id, each.sequence) for each in places if each])
     outcome.add(messages.index_messages(ports.conversations, entries, deadline))

@@ -89,14 +89,22 @@ class Outcome:
     """What became of records. `again`: to be tried again as they are; all others are in the index or noted in the backlog."""
 
     again: set[Name] = field(default_factory=set)
+    late: set[Name] = field(default_factory=set)
+    """Those of `again` that nobody has tried: there was no time."""
     troubled: dict[Name, Trouble] = field(default_factory=dict)
     unread: dict[Name, str] = field(default_factory=dict)
     """Kinds of the errors for which records wait (`payload`)."""
     refused: set[Name] = field(default_factory=set)
     """Records the index can never hold as they are; they are in the dead letters too."""
 
+    def put_off(self, names: Iterable[Name]) -> None:
+        """There is no time left for these."""
+        self.late |= set(names)
+        self.again |= self.late
+
     def add(self, other: "Outcome") -> None:
         self.again |= other.again
+        self.late |= other.late
         self.troubled |= other.troubled
         self.unread |= other.unread
         self.refused |= other.refused
@@ -115,7 +123,7 @@ def index_heads(ports: IndexingPorts, heads: Iterable[Head], deadline: Deadline 
     outcome = Outcome()
     for portion in fitting(latest.values(), weight, PORTION_BYTES):
         if deadline.passed:
-            outcome.again |= set(map(name_of, portion))
+            outcome.put_off(map(name_of, portion))
         else:
             outcome.add(bring_heads(ports, portion, deadline))
     return outcome
@@ -129,7 +137,7 @@ def bring_heads(
 ) -> Outcome:
     """Index one portion of heads. Raises as `index_heads`."""
     drafts, outcome = drafts_or_notes(
-        ports, [(_unread(head), partial(_drafts, ports, head)) for head in heads]
+        ports, [([note_of(head, "payload")], partial(_drafts, ports, head)) for head in heads]
     )
     outcome.add(apply_drafts(ports, drafts, targets, deadline))
     return outcome
@@ -155,7 +163,8 @@ def drafts_or_notes(
 def forget(ports: IndexingPorts, tenant: str, record: str, version: int) -> Outcome:
     """The record is gone. Raises SearchUnavailable."""
     outcome = apply_drafts(ports, [Draft(tenant, record, version, "facts")])
-    ports.backlog.settle(tenant, record, version)
+    if (tenant, record) not in outcome.again:
+        ports.backlog.settle(tenant, record, version)
     return outcome
 
 
@@ -177,9 +186,8 @@ def weight(head: Head) -> int:
     return len(fact.content_text or "") + (payload if payload <= MAX_TEXT_BYTES else 0)
 
 
-def _unread(head: Head) -> list[Troubled]:
-    tenant, fact_id = name_of(head)
-    return [Troubled(tenant, fact_id, "facts", _version(head), "payload")]
+def note_of(head: Head, trouble: Trouble) -> Troubled:
+    return Troubled(*name_of(head), "facts", _version(head), trouble)
 
 
 def _drafts(ports: IndexingPorts, head: Head) -> list[Draft]:

@@ -24,7 +24,7 @@ from factbook.domain.retrieval.tokenizer import Tokenizer
 from factbook.domain.strict_json import parse_json
 from factbook.ports.deadline import NEVER, Deadline
 from factbook.ports.log.entries import LogStore, StoredEntry
-from factbook.ports.retrieval.upkeep import Troubled
+from factbook.ports.retrieval.upkeep import Trouble, Troubled
 from factbook.usecases.jobs import fitting
 from factbook.usecases.log.entries import log_id_of, open_entry
 from factbook.usecases.log.sealing import Vault
@@ -65,7 +65,7 @@ def index_messages(
     outcome = Outcome()
     for portion in fitting(spoken, weight, PORTION_BYTES):
         if deadline.passed:
-            outcome.again |= set(map(name_of, portion))
+            outcome.put_off(map(name_of, portion))
         else:
             drafts, noted = drafts_of(ports, portion)
             outcome.add(noted)
@@ -77,7 +77,10 @@ def drafts_of(ports: MessagePorts, spoken: Iterable[StoredEntry]) -> tuple[list[
     """Drafts of messages. Those of a stretch of a run that cannot be read for now are noted instead. Raises what noting raises."""
     return drafts_or_notes(
         ports.indexing,
-        [(list(map(_unread, run)), partial(_of_run, ports, run)) for run in _stretches(spoken)],
+        [
+            ([note_of(entry, "payload") for entry in run], partial(_of_run, ports, run))
+            for run in _stretches(spoken)
+        ],
     )
 
 
@@ -114,8 +117,8 @@ def weight(entry: StoredEntry) -> int:
     return len(entry.text)
 
 
-def _unread(entry: StoredEntry) -> Troubled:
-    return Troubled(*name_of(entry), "conversations", MESSAGE_VERSION, "payload")
+def note_of(entry: StoredEntry, trouble: Trouble) -> Troubled:
+    return Troubled(*name_of(entry), "conversations", MESSAGE_VERSION, trouble)
 
 
 def is_spoken(entry: StoredEntry) -> bool:

@@ -88,6 +88,10 @@ class SearchServices:
         return DynamoBacklog(self._client("dynamodb"), self.settings.access_table)
 
     @cached_property
+    def leftovers(self) -> DynamoBacklog:
+        return DynamoBacklog(self._client("dynamodb"), self.settings.access_table, of="leftovers-")
+
+    @cached_property
     def jobs(self) -> IndexJobPorts:
         return IndexJobPorts(
             indexing=self.indexing,
