@@ -308,7 +308,7 @@ def test_what_no_store_will_ever_do_ends_in_the_dead_letters(
         FUNCTION({"source": "aws.scheduler"})
     assert wired.leftovers.waiting(tenant, 9) == 0
     reasons = [letters_of(moto, wired)[0]["reason"] for _ in range(2)]
-    assert sorted(reasons) == ["claim (ClientError)", "remains (StorageUnavailable)"]
+    assert sorted(reasons) == ["claim (NoSuchBucket)", "remains (StorageUnavailable)"]
 
 
 def test_what_can_be_neither_done_nor_noted_is_sent_again(wired, services, writer, monkeypatch):

@@ -272,6 +272,42 @@ def test_large_payloads_are_searchable_up_to_ten_megabytes_and_say_so_beyond(wor
     assert _state(world, binary) == ("failed", "not-text")
 
 
+def test_a_text_that_takes_too_long_is_found_by_its_beginning_and_says_so(world, monkeypatch):
+    monkeypatch.setattr(indexing, "TEXT_SECONDS", 0.0)
+    monkeypatch.setattr(indexing, "LEAST_SECONDS", 0.0)
+    head = world.write(ADMIN, {"text": "walrus " + "x " * 5_000 + "heron"})
+
+    assert _state(world, head) == ("failed", "too-slow")
+    assert len(world.find(ADMIN, "walrus").facts) == 1
+    assert world.find(ADMIN, "heron").facts == []
+    assert index_progress(world.jobs, world.backlog, None).waiting == 0
+    assert index_jobs.repair(world.ports, Deadline(60)).counters["changed"] == 0
+
+
+@pytest.mark.parametrize(("hung", "asked"), [(0.0, 1), (60.0, 3)])
+def test_a_store_that_hung_is_not_asked_again_by_the_same_batch(world, monkeypatch, hung, asked):
+    monkeypatch.setattr(indexing, "HUNG_SECONDS", hung)
+    heads = [world.write(ADMIN, {"text": "x " * 50_000}, deliver=False) for _ in range(3)]
+    calls = []
+
+    def hangs(_, ref):
+        calls.append(ref)
+        raise StorageUnavailable
+
+    monkeypatch.setattr(type(world.indexing.blobs), "read", hangs)
+    assert world.deliver(*heads) == set()
+    assert len(calls) == asked
+    assert {_state(world, head) for head in heads} == {("pending", "payload")}
+
+
+def test_drafts_that_there_is_no_time_for_are_put_off(world):
+    ticks = itertools.count()
+    heads = [world.write(ADMIN, f"tea {number}", deliver=False) for number in range(5)]
+    outcome = indexing.index_heads(world.indexing, heads, Deadline(3, elapsed=lambda: next(ticks)))
+    assert outcome.late == outcome.again
+    assert 0 < len(outcome.late) < 5
+
+
 def test_facts_written_before_embeddings_were_turned_on_are_embedded_in_the_background(new_world):
     world = new_world()
     world.start()

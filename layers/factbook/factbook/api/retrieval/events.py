@@ -24,12 +24,12 @@ from factbook.usecases.retrieval import index_jobs, indexing, messages
 from factbook.usecases.retrieval.index_jobs import IndexJobPorts
 from factbook.usecases.retrieval.index_state import index_progress
 from factbook.usecases.retrieval.leftovers import (
-    HUNG_SECONDS,
     LeftoverPorts,
     claim_of,
     remains_of,
     work_off,
 )
+from factbook.usecases.retrieval.turns import HUNG_SECONDS
 
 RESERVE_SECONDS = 20.0
 JOB_SHARE = 0.7

@@ -26,12 +26,16 @@ from factbook.ports.retrieval.index import EmbeddingSpace, IndexInfo, IndexMissi
 from factbook.ports.retrieval.upkeep import Backlog, DeadLetters, Trouble, Troubled
 from factbook.usecases.jobs import fitting
 from factbook.usecases.retrieval.embedding_spaces import Spaces
+from factbook.usecases.retrieval.turns import HUNG_SECONDS
 
 MAX_TEXT_BYTES = 10 * 1024 * 1024
 MAX_EMBEDDED_CHUNKS = 200
 """A longer text is found by meaning through its beginning, by words through all of it."""
 PORTION_BYTES = 4 * 1024 * 1024
 """Of content that is read, cut into tokens and embedded at once; a single text may be larger (`MAX_TEXT_BYTES`)."""
+TEXT_SECONDS = 15.0
+"""For cutting a text of `MAX_TEXT_BYTES` into tokens; a smaller one has less, at least `LEAST_SECONDS`."""
+LEAST_SECONDS = 2.0
 EMBEDDED_AT_ONCE = 64
 """Texts between two looks at the deadline."""
 
@@ -136,27 +140,43 @@ def bring_heads(
     targets: Sequence[IndexInfo] | None = None,
 ) -> Outcome:
     """Index one portion of heads. Raises as `index_heads`."""
-    drafts, outcome = drafts_or_notes(
-        ports, [([note_of(head, "payload")], partial(_drafts, ports, head)) for head in heads]
-    )
+    # A job says where it goes on by whole portions: it has no use for a part of one.
+    limit = deadline if targets is None else NEVER
+    wanted = [([note_of(head, "payload")], partial(_drafts, ports, head)) for head in heads]
+    drafts, outcome = drafts_or_notes(ports, wanted, limit)
     outcome.add(apply_drafts(ports, drafts, targets, deadline))
     return outcome
 
 
 def drafts_or_notes(
-    ports: IndexingPorts, wanted: Iterable[tuple[Sequence[Troubled], Callable[[], list[Draft]]]]
+    ports: IndexingPorts,
+    wanted: Iterable[tuple[Sequence[Troubled], Callable[[], list[Draft]]]],
+    deadline: Deadline = NEVER,
 ) -> tuple[list[Draft], Outcome]:
-    """Drafts, each made by itself; where one cannot be made, its notes go to the backlog. Raises what noting raises."""
+    """Drafts, each made by itself; where one cannot be made, its notes go to the backlog. Raises what noting raises.
+
+    A store that took long to fail is not asked again: all that is left is noted. The deadline puts off the rest.
+    """
     drafts: list[Draft] = []
     outcome = Outcome()
+    hung = ""
     for notes, make in wanted:
+        if deadline.passed:
+            outcome.put_off((note.tenant, note.id) for note in notes)
+            continue
+        clock = Deadline(HUNG_SECONDS)
         try:
-            drafts += make()
+            if not hung:
+                drafts += make()
+                continue
+            kind = hung
         except Exception as error:  # noqa: BLE001 - whatever one tenant's store or key says, the others go on
-            for note in notes:
-                ports.backlog.note(note)
-                outcome.troubled[note.tenant, note.id] = note.trouble
-                outcome.unread[note.tenant, note.id] = type(error).__name__
+            kind = type(error).__name__
+            hung = kind if clock.passed else ""
+        for note in notes:
+            ports.backlog.note(note)
+            outcome.troubled[note.tenant, note.id] = note.trouble
+            outcome.unread[note.tenant, note.id] = kind
     return drafts, outcome
 
 
@@ -215,11 +235,30 @@ def with_text(
 ) -> Draft:
     """The draft of a record with these words in the named indexes."""
     texts = tuple(chunks(words))
-    by_words = "keyword" in indexes
-    pieces = tuple(" ".join(tokenizer.document(text)) if by_words else "" for text in texts)
-    embedded = texts[:MAX_EMBEDDED_CHUNKS] if "semantic" in indexes and words.strip() else ()
+    pieces: tuple[str, ...] = ("",) * len(texts)
+    if "keyword" in indexes:
+        pieces = cut(texts, lambda _, text: tokenizer.document(text))
+        trouble = trouble if len(pieces) == len(texts) else "too-slow"
+    embedded = (
+        texts[: min(MAX_EMBEDDED_CHUNKS, len(pieces))] if "semantic" in indexes and words.strip() else ()
+    )
     meanings = tuple(map(Meaning, embedded))
     return replace(draft, pieces=pieces, meanings=meanings, fields=fields, trouble=trouble)
+
+
+def cut(texts: Sequence[str], tokens: Callable[[int, str], Iterable[str]]) -> tuple[str, ...]:
+    """Token texts of a record's chunks, the first at least: no more than there is time for.
+
+    No text may use up an invocation, for it would be sent again for ever, and everybody's records behind it wait.
+    """
+    share = sum(map(len, texts)) / MAX_TEXT_BYTES
+    time = Deadline(max(LEAST_SECONDS, min(1.0, share) * TEXT_SECONDS))
+    pieces: list[str] = []
+    for place, text in enumerate(texts):
+        if pieces and time.passed:
+            break
+        pieces.append(" ".join(tokens(place, text)))
+    return tuple(pieces)
 
 
 def apply_drafts(

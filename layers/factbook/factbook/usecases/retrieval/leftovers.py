@@ -12,12 +12,10 @@ from factbook.domain.facts.fact import Fact
 from factbook.ports.deadline import Deadline
 from factbook.ports.facts.walks import Life, Remains
 from factbook.ports.retrieval.upkeep import Backlog, DeadLetters, Troubled
-from factbook.usecases.retrieval.turns import in_turns
+from factbook.usecases.retrieval.turns import HUNG_SECONDS, in_turns
 
 TRIES = 3_000
 """Two days of them, one a minute. What still fails then waits for somebody who reads the dead letters."""
-HUNG_SECONDS = 5.0
-"""A store that took so long to fail is not asked again in the same invocation."""
 
 
 @dataclass(frozen=True)

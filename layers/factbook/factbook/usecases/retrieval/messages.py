@@ -38,6 +38,7 @@ from factbook.usecases.retrieval.indexing import (
     Name,
     Outcome,
     apply_drafts,
+    cut,
     drafts_or_notes,
 )
 
@@ -67,13 +68,15 @@ def index_messages(
         if deadline.passed:
             outcome.put_off(map(name_of, portion))
         else:
-            drafts, noted = drafts_of(ports, portion)
+            drafts, noted = drafts_of(ports, portion, deadline)
             outcome.add(noted)
             outcome.add(apply_drafts(ports.indexing, drafts, deadline=deadline))
     return outcome
 
 
-def drafts_of(ports: MessagePorts, spoken: Iterable[StoredEntry]) -> tuple[list[Draft], Outcome]:
+def drafts_of(
+    ports: MessagePorts, spoken: Iterable[StoredEntry], deadline: Deadline = NEVER
+) -> tuple[list[Draft], Outcome]:
     """Drafts of messages. Those of a stretch of a run that cannot be read for now are noted instead. Raises what noting raises."""
     return drafts_or_notes(
         ports.indexing,
@@ -81,6 +84,7 @@ def drafts_of(ports: MessagePorts, spoken: Iterable[StoredEntry]) -> tuple[list[
             ([note_of(entry, "payload") for entry in run], partial(_of_run, ports, run))
             for run in _stretches(spoken)
         ],
+        deadline,
     )
 
 
@@ -185,14 +189,16 @@ def _draft(entry: LogEntry, talk: Sequence[Spoken], tokenizer: Tokenizer) -> Dra
     context = talk[0] if talk and talk[0].words else None
     other = next((each.speaker for each in talk if each.speaker not in ("", own.speaker)), "")
     texts = tuple(chunks(own.words))
+    pieces = _pieces(texts, own, context, tokenizer)
     return Draft(
         draft.tenant,
         draft.id,
         draft.version,
         draft.source,
-        pieces=_pieces(texts, own, context, tokenizer),
-        meanings=_meanings(texts[:MAX_EMBEDDED_CHUNKS], own, context, other),
+        pieces=pieces,
+        meanings=_meanings(texts[: min(MAX_EMBEDDED_CHUNKS, len(pieces))], own, context, other),
         fields=message_fields(entry),
+        trouble=None if len(pieces) == len(texts) else "too-slow",
     )
 
 
@@ -200,13 +206,14 @@ def _pieces(
     texts: Sequence[str], own: Spoken, context: Spoken | None, tokenizer: Tokenizer
 ) -> tuple[str, ...]:
     """Token texts: own words count twice, those of the message before once."""
-    pieces = []
-    for place, text in enumerate(texts):
+
+    def tokens_of(place: int, text: str) -> list[str]:
         tokens = 2 * list(tokenizer.document(Spoken(own.speaker, text).line))
         if context is not None and place == 0:
             tokens += tokenizer.document(context.line[:BEFORE_CHARACTERS])
-        pieces.append(" ".join(tokens))
-    return tuple(pieces)
+        return tokens
+
+    return cut(texts, tokens_of)
 
 
 def _meanings(texts: Sequence[str], own: Spoken, context: Spoken | None, other: str) -> tuple[Meaning, ...]:

@@ -7,6 +7,8 @@ from factbook.ports.retrieval.upkeep import Backlog, Troubled
 
 TURN = 25
 """Records of one tenant that are tried again before it is another's turn."""
+HUNG_SECONDS = 5.0
+"""A store that took so long to fail is not asked again in the same invocation."""
 
 
 def in_turns(backlog: Backlog, attempt: Callable[[str, Sequence[Troubled]], int], deadline: Deadline) -> int:
