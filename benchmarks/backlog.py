@@ -130,7 +130,7 @@ def _ports(client: Any, folder: Path, endpoint: Endpoint) -> IndexJobPorts:
     facts = DynamoFacts(client, FACTS)
     messages = MessagePorts(indexing, nothing, nothing)
     entries = DynamoMessages(client, "none")  # no message waits
-    return IndexJobPorts(indexing, facts, nothing, nothing, SystemClock(), messages, entries)
+    return IndexJobPorts(indexing, facts, nothing, nothing, SystemClock(), messages, entries, backlog)
 
 
 def _head(tenant: str, number: int, text: str) -> Head:

@@ -16,6 +16,7 @@ from factbook.domain.facts.fact import FactChanges, Payload
 from factbook.domain.facts.transitions import close, open_fact, supersede
 from factbook.domain.scope import Scope
 from factbook.ports.facts.store import Head, Mark
+from factbook.ports.retrieval.upkeep import Troubled
 
 from .index_stores import BacklogContract, JobStoreContract, PolicyStoreContract
 
@@ -30,12 +31,24 @@ class OnDynamo(BacklogContract, JobStoreContract, PolicyStoreContract):
     def connect(self, aws: Aws) -> None:
         client, table = aws.client("dynamodb"), aws.settings.access_table
         self.backlog, self.jobs = DynamoBacklog(client, table), DynamoJobs(client, table)
+        self.another = DynamoBacklog(client, table, of="another-")
         self.policies = DynamoPolicies(client, table)
         self.facts = DynamoFacts(client, aws.settings.facts_table)
         self.walk = DynamoFactWalk(client, aws.settings.facts_table, self.facts)
         self.discarded: list[str] = []
         self.remains = DynamoRemains(client, aws.settings.facts_table, self.discarded.append)
         self.messages = DynamoMessages(client, aws.settings.log_table)
+
+    def test_another_backlog_has_notes_and_turns_of_its_own(self, tenant):
+        other = self.another
+        note = Troubled(tenant, "f1", "facts", 0, "claim")
+        other.note(note)
+        assert (self.backlog.of(tenant, "f1"), self.backlog.waiting(tenant, 9)) == (None, 0)
+        assert (other.of(tenant, "f1"), other.waiting(tenant, 9)) == (note, 1)
+        self.backlog.settle(tenant, "f1", 9)
+        assert other.waiting(tenant, 9) == 1
+        other.settle(tenant, "f1", 0)
+        assert other.waiting(tenant, 9) == 0
 
     def test_a_walk_meets_every_head_once_current_or_closed(self, tenant):
         heads = [self._head(tenant, number) for number in range(25)]

@@ -247,12 +247,12 @@ def test_a_removed_fact_whose_payload_stays_is_tried_again_until_it_is_gone(
         assert follow(records) == {"batchItemFailures": []}
         for tries in (1, 2):
             FUNCTION({"source": "aws.scheduler"})
-            (note,) = wired.leftovers.turn(9)
-            assert (note.tenant, note.trouble, note.version) == (tenant, "remains", tries)
+            note = wired.leftovers.of(tenant, leftovers.remains_of(large.fact).id)
+            assert (note.trouble, note.version) == ("remains", tries)
     assert blobs.stat(large.fact.content_ref) is not None
 
     FUNCTION({"source": "aws.scheduler"})
-    assert wired.leftovers.turn(9) == []
+    assert wired.leftovers.waiting(tenant, 9) == 0
     assert blobs.stat(large.fact.content_ref) is None
 
 
@@ -508,6 +508,21 @@ def test_what_a_stream_gave_up_is_repaired_by_itself(wired, writer, tenant, moto
     assert (answer["problem"], answer["job"]["kind"], answer["job"]["phase"]) == (None, "repair", "done")
     assert _found(wired, tenant, "unheard") == [head.fact.id]
     assert FUNCTION({"source": "aws.scheduler"})["job"] == answer["job"]
+
+
+def test_a_payload_whose_record_a_stream_gave_up_is_kept_by_the_repair(wired, writer, tenant, moto):
+    wired.jobs = replace(wired.jobs, sleep=lambda _: None)
+    head = _write(writer, "x" * 70_000)
+    s3, (bucket, _, name) = (
+        moto.client("s3"),
+        head.fact.content_ref.removeprefix("blob://s3/").partition("/"),
+    )
+    pending = [{"Key": "pending", "Value": "true"}]
+    s3.put_object_tagging(Bucket=bucket, Key=name, Tagging={"TagSet": pending})
+
+    assert FUNCTION({"factbook": "reconcile"})["job"]["phase"] == "done"
+    FUNCTION({"source": "aws.scheduler"})
+    assert s3.get_object_tagging(Bucket=bucket, Key=name)["TagSet"] == []
 
 
 def test_what_the_index_refused_is_looked_at_once_more_and_no_oftener(wired, writer, tenant, monkeypatch):

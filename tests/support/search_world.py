@@ -235,6 +235,7 @@ class World:
             self.facts, self.blobs, self.clock, lambda: b"k" * 32, self.policies.policy, lambda: True
         )
         self.backlog = FakeBacklog()
+        self.leftovers = FakeBacklog()
         self.dead_letters = FakeDeadLetters()
         self.jobs = FakeJobs()
         self.log = FakeLog()
@@ -278,6 +279,7 @@ class World:
             self.clock,
             self.conversations,
             self.entries,
+            self.leftovers,
             sleep=self.sleeps.append,
         )
 

@@ -191,7 +191,9 @@ def _index_facts(services: IndexServices, records: list[FactRecord], deadline: D
 
     def index() -> indexing.Outcome:
         ports = services.searching.jobs.indexing
-        outcome = indexing.index_heads(ports, [head for record, head in readable if not record.gone], deadline)
+        outcome = indexing.index_heads(
+            ports, [head for record, head in readable if not record.gone], deadline
+        )
         for (record, _), (_, note) in zip(readable, notes, strict=True):
             if record.gone and deadline.passed:
                 outcome.put_off([(note.tenant, note.id)])

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeVar
 
+from factbook.domain import times
 from factbook.domain.errors import SearchUnavailable, StorageUnavailable, Throttled
 from factbook.domain.log.chain import read_log_id
 from factbook.domain.retrieval.documents import Tombstone
@@ -25,18 +26,21 @@ from factbook.ports.jobs import DONE, Job, JobStore
 from factbook.ports.log.walks import EntrySource
 from factbook.ports.retrieval.embeddings import EmbeddingFailure, EmbeddingsUnavailable
 from factbook.ports.retrieval.index import EmbeddingSpace, Entry, IndexInfo
-from factbook.ports.retrieval.upkeep import WAITING, Troubled
+from factbook.ports.retrieval.upkeep import WAITING, Backlog, Troubled
 from factbook.usecases import jobs
 from factbook.usecases.retrieval import indexing, messages
 from factbook.usecases.retrieval.embedding_spaces import TRUSTED_SECONDS
 from factbook.usecases.retrieval.index_state import INDEX
 from factbook.usecases.retrieval.indexing import PORTION_BYTES, Draft, IndexingPorts, Name, Outcome
+from factbook.usecases.retrieval.leftovers import claim_of
 from factbook.usecases.retrieval.messages import MessagePorts
 from factbook.usecases.retrieval.turns import in_turns
 
 Record = TypeVar("Record")
 
 PAGE = 100
+CLAIM_DAYS = 3
+"""A repair has what was written so lately claimed again: a payload that is still pending is gone after two days."""
 SETTLE_SECONDS = 3 * TRUSTED_SECONDS
 """Until every process that writes knows of the new index: they ask at most so often, and finish what they began."""
 
@@ -52,6 +56,7 @@ class IndexJobPorts:
     clock: Clock
     conversations: MessagePorts
     entries: EntrySource
+    leftovers: Backlog
     sleep: Callable[[float], None] = field(default=time.sleep)
 
 
@@ -234,10 +239,20 @@ def _settle(ports: IndexJobPorts, job: Job, _: Deadline) -> Iterator[Job]:
 def _facts(ports: IndexJobPorts, job: Job, deadline: Deadline) -> Iterator[Job]:
     page = ports.walk.heads(None, job.cursor, PAGE)
     for heads, cursor in jobs.portions(page, indexing.weight, PORTION_BYTES):
+        if job.kind == "repair":
+            _have_claimed(ports, indexing.with_confirmed(heads))
         wanting = _without_held(ports, job, indexing.with_confirmed(heads), indexing.name_of, _state_of_head)
         _check(indexing.bring_heads(ports.indexing, wanting, deadline, [_target(ports, job)]))
         job = job.at(cursor, records=len(heads), changed=len(wanting))
         yield job if cursor else job.turned("messages")
+
+
+def _have_claimed(ports: IndexJobPorts, heads: Iterable[Head]) -> None:
+    """The record that told of a payload may be among those that a stream gave up."""
+    since = times.add(ports.clock.now(), days=-CLAIM_DAYS)
+    for head in heads:
+        if head.fact.content_ref is not None and head.fact.updated_at > since:
+            ports.leftovers.note(claim_of(head.fact, head.fact.content_ref))
 
 
 def _messages(ports: IndexJobPorts, job: Job, deadline: Deadline) -> Iterator[Job]:

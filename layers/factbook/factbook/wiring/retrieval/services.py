@@ -101,6 +101,7 @@ class SearchServices:
             clock=self._clock,
             conversations=self.conversations,
             entries=self._logs.entries,
+            leftovers=self.leftovers,
         )
 
     @cached_property
