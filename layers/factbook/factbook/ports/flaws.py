@@ -2,7 +2,7 @@
 
 from factbook.domain.errors import BadInput
 
-UNREADABLE = (BadInput, KeyError, TypeError, ValueError)
+UNREADABLE = (BadInput, LookupError, TypeError, ValueError, AttributeError, ArithmeticError)
 """What reading a record raises that was edited past being read."""
 
 
