@@ -9,7 +9,6 @@ from botocore.exceptions import ConnectionError as BotoConnectionError
 
 from factbook.domain.errors import StorageUnavailable, Throttled
 from factbook.ports.contention import Contended
-from factbook.ports.flaws import NotStorable
 
 
 class NothingThere(Exception):
@@ -37,8 +36,6 @@ MEANINGS: dict[str, Meanings] = {
         "TransactionConflictException": Contended,
         "TransactionConflict": Contended,
         "TransactionInProgressException": Contended,
-        "ValidationException": NotStorable,
-        "ValidationError": NotStorable,  # as a cancelled transaction's reason
         "InternalServerError": StorageUnavailable,
         "InternalFailure": StorageUnavailable,
         "ServiceUnavailable": StorageUnavailable,

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from botocore.exceptions import ClientError
+
 from factbook.adapters.dynamodb.client import ConditionFailed, Item, from_item, store_errors, to_item
 from factbook.adapters.dynamodb.reads import batch_get, query_items
 from factbook.adapters.facts.dynamodb_items import (
@@ -26,6 +28,7 @@ from factbook.domain.facts.fact import Fact
 from factbook.domain.facts.type_order import type_place
 from factbook.ports.contention import Contended
 from factbook.ports.facts.store import Head, Row
+from factbook.ports.flaws import NotStorable
 
 LOOKS = 4
 
@@ -102,8 +105,16 @@ class DynamoFacts:
     def amend(self, before: Head, after: Head) -> Head | None:
         beside = self._beside(before, after)
         if not beside:
-            return self._put(after, *_unchanged(before))
+            return self._replace(before, after)
         return self._transact(after, [self._replacement(before, after), *beside])
+
+    def _replace(self, before: Head, after: Head) -> Head | None:
+        try:
+            return self._put(after, *_unchanged(before))
+        except ClientError as error:
+            if error.response["Error"]["Code"] == "ValidationException":
+                raise NotStorable from error
+            raise
 
     def advance(self, before: Head, closed: Fact, after: Head) -> Head | None:
         revision = {

@@ -94,8 +94,12 @@ class Head:
 
     @property
     def stored_bytes(self) -> int:
-        """About what the head takes as one item, without its keys and marks, which are few."""
-        return self.fact.stored_bytes + len(dump_json(list(self.subjects or ())).encode())
+        """About what the head takes as one item, the subjects of its earlier revisions included.
+
+        Its keys, its marks and its own subjects as an index of them are few, and not counted.
+        """
+        earlier = set(self.subjects or ()) - set(subjects_of(self.fact))
+        return self.fact.stored_bytes + len(dump_json(sorted(earlier)).encode())
 
     def mark_of(self, key: str) -> Mark | None:
         return next((mark for mark in self.marks if mark.key == key), None)
@@ -155,7 +159,10 @@ class FactStore(Protocol):
         ...
 
     def amend(self, before: Head, after: Head) -> Head | None:
-        """Replace the head in place; the present head when it is not `before` any more."""
+        """Replace the head in place; the present head when it is not `before` any more.
+
+        Raises NotStorable (`ports.flaws`) for a head that is too large.
+        """
         ...
 
     def rows(

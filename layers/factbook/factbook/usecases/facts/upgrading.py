@@ -15,6 +15,7 @@ from functools import partial
 from typing import Literal
 
 from factbook.domain.errors import Throttled
+from factbook.domain.facts.fact import MAX_STORED_BYTES
 from factbook.ports.clock import Clock
 from factbook.ports.contention import Contended
 from factbook.ports.deadline import Deadline
@@ -32,9 +33,6 @@ ATTEMPTS = 8
 REVISION_BYTES = 3_500_000
 PORTION_VERSIONS = 50
 """Revisions of the heads between two times that the job is kept; one head may have more."""
-MOST_BYTES = 390_000
-"""Of a head with its subjects: the rest of an item's 400 KB is for whoever verifies it and ends it."""
-
 SetAside = Callable[[str], None]
 """Is told the id of each fact that was set aside."""
 
@@ -123,7 +121,7 @@ def _brought_up(ports: UpgradePorts, head: Head, deadline: Deadline) -> Result:
     """One that changes meanwhile is looked at again; one that goes needs nothing."""
     for _ in range(ATTEMPTS):
         after = replace(head, edition=head.edition + 1, subjects=_all_subjects(ports, head, deadline))
-        if after.stored_bytes > MOST_BYTES:
+        if after.stored_bytes > MAX_STORED_BYTES:
             raise NotStorable
         try:
             there = ports.facts.amend(head, after)
