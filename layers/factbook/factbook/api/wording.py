@@ -1,6 +1,7 @@
 """What pydantic finds wrong with a field, in plain words that repeat nothing of its value."""
 
-from pydantic_core import ErrorDetails
+from collections.abc import Mapping
+from typing import Any
 
 _SAID = {
     "missing": "is missing",
@@ -23,7 +24,7 @@ _SAID = {
 """By pydantic's type of the fault; the names in braces are of its context, which holds the rule and never the value."""
 
 
-def in_words(issue: ErrorDetails) -> str:
+def in_words(issue: Mapping[str, Any]) -> str:
     """One fault as what follows the name of its field."""
     said = _SAID.get(issue["type"])
     if said is None:
