@@ -28,7 +28,7 @@ def in_words(issue: Mapping[str, Any]) -> str:
     """One fault as what follows the name of its field."""
     said = _SAID.get(issue["type"])
     if said is None:
-        return issue["msg"].removeprefix("Value error, ")
+        return str(issue["msg"]).removeprefix("Value error, ")
     return said.format_map(issue.get("ctx") or {})
 
 
