@@ -1,11 +1,15 @@
 """A batch begins nothing that its invocation has no time left for, and is not in its own way."""
 
 import json
+import time
 from types import SimpleNamespace
 from typing import Any
 
 from support.fakes import FakeClock, fake_services
 from support.principals import TenantService
+
+from factbook.api.app import RESERVE_SECONDS
+from factbook.ports.facts.store import Head
 
 BATCH = "/v1/memory/facts/batch"
 
@@ -13,12 +17,12 @@ BATCH = "/v1/memory/facts/batch"
 def test_items_that_the_time_is_too_short_to_begin_are_told_to_be_sent_again() -> None:
     admin = TenantService(fake_services(), "t").admin
     headers = {"authorization": "Bearer " + admin.token, "idempotency-key": "k"}
-    body = json.dumps({"items": [{"type": "note", "content": number} for number in range(3)]})
+    body = json.dumps({"items": [{"type": "note", "content": number} for number in range(20)]})
 
-    def send(milliseconds: int) -> list[Any]:
+    def send(seconds: float) -> list[Any]:
         app, event = admin._event("POST", BATCH, "", headers, body)
         context = SimpleNamespace(
-            get_remaining_time_in_millis=lambda: milliseconds,
+            get_remaining_time_in_millis=lambda: 1_000 * seconds,
             function_name="write",
             memory_limit_in_mb=1,
             invoked_function_arn="arn",
@@ -26,10 +30,19 @@ def test_items_that_the_time_is_too_short_to_begin_are_told_to_be_sent_again() -
         )
         return list(json.loads(app(event, context)["body"])["results"])
 
-    late = send(1_000)
-    assert [each["status"] for each in late] == [503] * 3
-    assert {each["error"]["code"] for each in late} == {"storage-unavailable"}
-    assert [each["status"] for each in send(29_000)] == [201] * 3
+    facts: Any = admin.services.memory.facts
+    create = facts.create
+
+    def slow(head: Head) -> Head | None:
+        time.sleep(1.1)
+        return create(head)
+
+    facts.create = slow
+    late = [each for each in send(RESERVE_SECONDS + 1) if each["status"] != 201]
+    facts.create = create
+    assert late
+    assert {(each["status"], each["error"]["code"]) for each in late} == {(503, "storage-unavailable")}
+    assert [each["status"] for each in send(29)] == [201] * 20
 
 
 def test_items_of_one_fact_are_written_in_their_order() -> None:

@@ -348,7 +348,7 @@ def test_a_container_kind_without_a_meaning_is_an_invalid_scope(
         ("scope=%EF%BB%BF%7B%7D", 'scope must be a JSON object such as {"projectId":"p1"}.'),
         ("scope=[NaN]", "scope: NaN and Infinity are not JSON. Send a number or null."),
         ("type=a&typePrefix=b", "Query parameters: send type or typePrefix, not both"),
-        ("limit=x", "Query parameter limit: must be a whole number from 1 to 100"),
+        ("limit=x", "Query parameter limit: must be a whole number, 1 or more; above 100 counts as 100"),
     ],
 )
 def test_a_refused_query_is_told_which_of_its_parameters_is_wrong(

@@ -31,6 +31,7 @@ def world(new_world):
 
 
 def _state(world, head):
+    world.settle()
     found = index_state(world.index, world.backlog, world.policies, head.fact)
     return None if found is None else (found.state, found.problem)
 
@@ -421,6 +422,7 @@ def test_whatever_stops_a_job_at_any_call_of_its_store_it_ends_alike(new_world, 
         world.restart()
         assert run(world.ports, Deadline(60)).phase == "done"
         world.restart()
+        world.settle()
         entries = world.index.walk(limit=100).entries
         assert {entry.id for entry in entries if entry.live} == {head.fact.id for head in heads}
         assert len(world.index.indexes()) == 1

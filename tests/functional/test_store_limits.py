@@ -94,7 +94,7 @@ def test_a_sequence_that_no_entry_can_have_is_a_bad_request(house: TenantService
 
 def test_other_numbers_of_any_length_are_no_error_of_ours(house: TenantService) -> None:
     fact = house.admin.call("POST", FACTS, {"type": "note", "content": 1}).json
-    long = dict.fromkeys(("orgId", "sessionId", "userId", "participantId"), "\x01" * 240)
+    long = "9" * 60
     for path, query in (
         (f"{FACTS}/{fact['id']}", {"version": long}),
         (f"{FACTS}/{fact['id']}/content", {"version": long}),

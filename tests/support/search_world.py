@@ -4,6 +4,7 @@ import hashlib
 import json
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -356,7 +357,13 @@ class World:
         self.index.refresh()
         return outcome.again
 
+    def settle(self) -> None:
+        """What was changed can be found: a node shows a change only after a while."""
+        with suppress(SearchUnavailable):
+            self.index.refresh()
+
     def recalled(self, who: Principal, text: str, mode: str = "keyword", **asked: Any) -> list[str]:
+        self.settle()
         question = retrieve.Question(mode, text, **asked)  # type: ignore[arg-type]
         found, _ = recall_messages(self.recall, who, question)
         return [each.entry.payload["text"] for each in found]
@@ -367,6 +374,7 @@ class World:
         return outcome.again
 
     def find(self, who: Principal, text: str = "", mode: str = "keyword", **asked: Any) -> retrieve.Found:
+        self.settle()
         question = retrieve.Question(mode, text, **asked)  # type: ignore[arg-type]
         return retrieve.retrieve_facts(self.memory, self.engine, who, question)
 
