@@ -10,6 +10,7 @@ from typing import Any
 
 from factbook.adapters.aes_gcm import AesGcm
 from factbook.domain.access.principals import Principal
+from factbook.domain.errors import SearchUnavailable
 from factbook.domain.log.entries import LogEntry
 from factbook.domain.log.runs import later_micros
 from factbook.domain.policy.policies import Policy
