@@ -450,3 +450,38 @@ def test_a_memory_written_as_a_fact_takes_a_place_too(story: Story) -> None:
     body = {"type": "memory", "scope": {"projectId": "p", "participantId": "x"}, "agentId": "copilot"}
     assert story.agent.call("POST", "/v1/memory/facts", {**body, "content": 1}).status == 201
     assert story.agent.call("POST", "/v1/memory/facts", {**body, "content": 2}).code == "memory-full"
+
+
+def test_who_may_not_read_what_waits_neither_verifies_nor_carries_it_on_nor_gets_it_by_deleting(
+    story: Story,
+) -> None:
+    place = {"projectId": "p", "participantId": "z"}
+    waiting = story.remember(story.agent, PLANTED, key="x", scope=place).json
+    path = f"/v1/memory/facts/{waiting['id']}"
+    wanda = story.service.of("wanda", writes=["p"])
+
+    for who in (story.agent, story.writer, wanda):
+        assert who.call("POST", f"{path}/supersede", {}).code == "fact-not-found"
+        assert who.call("POST", f"{path}/verify", {}).code == "fact-not-found"
+    for _ in range(2):
+        deleted = story.writer.call("DELETE", path, key="once")
+        assert (deleted.status, PLANTED in deleted.text) == (200, False)
+
+
+def test_what_nobody_released_is_no_history_once_it_is_replaced(story: Story) -> None:
+    place = {"projectId": "p", "participantId": "e"}
+    waiting = story.remember(story.agent, PLANTED, key="x", scope=place).json
+    plain = story.remember(story.agent, "Plain.", key="x", scope=place).json
+    path, then = f"/v1/memory/facts/{waiting['id']}", {"asOf": waiting["createdAt"]}
+
+    assert story.writer.call("GET", path).json["version"] == plain["version"] == 2
+    for query in ({"version": 1}, then):
+        assert story.writer.call("GET", path, query=query).code == "fact-not-found"
+        assert story.admin.call("GET", path, query=query).json["content"] == {"text": PLANTED}
+    history = story.writer.call("GET", f"{path}/revisions").json["data"]
+    assert [fact["version"] for fact in history] == [2]
+    assert len(story.admin.call("GET", f"{path}/revisions").json["data"]) == 2
+    for who in (story.writer, story.admin):
+        assert who.call("GET", "/v1/memory/facts", query=then).json["data"] == []
+    nodes = story.writer.call("GET", f"{path}/provenance").json["nodes"]
+    assert [(node["node"], node.get("version")) for node in nodes] == [("fact", 2), ("unavailable", None)]
