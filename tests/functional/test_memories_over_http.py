@@ -485,3 +485,31 @@ def test_what_nobody_released_is_no_history_once_it_is_replaced(story: Story) ->
         assert who.call("GET", "/v1/memory/facts", query=then).json["data"] == []
     nodes = story.writer.call("GET", f"{path}/provenance").json["nodes"]
     assert [(node["node"], node.get("version")) for node in nodes] == [("fact", 2), ("unavailable", None)]
+
+
+def test_lists_and_types_tell_nothing_of_the_type_of_what_waits(story: Story) -> None:
+    place = {"projectId": "p", "participantId": "f"}
+    made = story.remember(story.agent, "We sell.", key="b", reach="account", scope=place, type="good").json
+    story.decide("confirm", made["id"])
+    story.remember(story.agent, PLANTED, key="b", scope=place, type="secretname")
+
+    for query in ({"type": "secretname"}, {"typePrefix": "se"}):
+        assert story.writer.call("GET", "/v1/memory/facts", query=query).json["data"] == []
+    for who in (story.writer, story.admin):
+        assert who.call("GET", "/v1/memory/types").json["data"] == [{"type": "good"}]
+
+
+def test_a_memory_that_took_the_last_room_is_answered_again_when_it_is_sent_again(story: Story) -> None:
+    assert story.admin.call("PUT", "/v1/memory/policy", {"ceilings": {"memoriesPerAgent": 1}}).status == 200
+    body = {
+        "type": "memory",
+        "scope": {"projectId": "p", "participantId": "d"},
+        "agentId": "copilot",
+        "content": {"text": "a"},
+    }
+    first = story.agent.call("POST", "/v1/memory/facts", body, key="once")
+
+    again = story.agent.call("POST", "/v1/memory/facts", body, key="once")
+
+    assert (first.status, again.status, again.json) == (201, 201, first.json)
+    assert story.agent.call("POST", "/v1/memory/facts", body, key="another").code == "memory-full"

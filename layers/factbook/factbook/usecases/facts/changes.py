@@ -2,7 +2,7 @@
 
 from factbook.domain.access.principals import Principal
 from factbook.domain.access.rules import require_write
-from factbook.domain.errors import BadInput, PermissionDenied
+from factbook.domain.errors import BadInput, MemoryFull, PermissionDenied
 from factbook.domain.facts import gate, reach
 from factbook.domain.facts.fact import Fact, FactChanges
 from factbook.domain.facts.ids import fact_id_for
@@ -74,7 +74,16 @@ def write_fact(
 
     # One that has no time left now may have had some when it was sent first: then its fact is there.
     now = ports.clock.now()
-    return change.run(decide, expect_new=has_time_left(now, changes.retention, keep, now))
+    try:
+        return change.run(decide, expect_new=has_time_left(now, changes.retention, keep, now))
+    except MemoryFull as full:
+        refusal = full
+
+    # A write that landed may itself have taken the last room: what is there answers its replay.
+    def refuse(head: Head | None, now: str) -> Decision:
+        raise refusal
+
+    return change.run(refuse)
 
 
 def _own_memory(principal: Principal, agent: str, scope: Scope) -> str:
