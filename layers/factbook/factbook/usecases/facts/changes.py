@@ -80,7 +80,7 @@ def write_fact(
         refusal = full
 
     # A write that landed may itself have taken the last room: what is there answers its replay.
-    def refuse(head: Head | None, now: str) -> Decision:
+    def refuse(_head: Head | None, _now: str) -> Decision:
         raise refusal
 
     return change.run(refuse)
