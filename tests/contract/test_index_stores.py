@@ -7,6 +7,7 @@ from support.search_world import FakeBacklog, FakeJobs, FakePolicies
 
 from factbook.adapters.dynamodb_jobs import DynamoJobs
 from factbook.adapters.facts.dynamodb_facts import DynamoFacts
+from factbook.adapters.facts.dynamodb_items import CONFIRMED, fact_key
 from factbook.adapters.facts.dynamodb_walks import DynamoFactWalk, DynamoRemains
 from factbook.adapters.log.dynamodb_entries import DynamoMessages
 from factbook.adapters.policy.dynamodb_policies import DynamoPolicies
@@ -94,6 +95,26 @@ class OnDynamo(BacklogContract, JobStoreContract, PolicyStoreContract):
         assert set(self.discarded) == {"blob://s3/b/last"}
         assert self.facts.revisions(former, 99, 10**6) == ([], False)
         assert self.facts.head(tenant, "f1") == born
+
+    def test_the_confirmed_text_beside_a_removed_head_goes_with_its_life_alone(self, tenant):
+        first = self._head(tenant, 1, "2026-01-01T00:00:00.000Z").fact
+        old = Head.first(first.model_copy(update={"reach": "account"}), Mark("k" * 12, "b" * 12, 1))
+        self.facts.create(old)
+        closed = close(old.fact, "user:ann", "2026-02-01T00:00:00.000Z", "superseded")
+        update = {"version": 2, "revision_id": f"{first.id}:2", "reach": "account-proposed"}
+        proposal = old.followed_by(old.fact.model_copy(update=update), Mark("l" * 12, "b" * 12, 2))
+        assert self.facts.advance(old, closed, proposal) is None
+        another = proposal.fact.model_copy(update={"created_at": "2025-01-01T00:00:00.000Z"})
+
+        self.remains.remove(another)
+        assert self._beside(tenant, first.id)
+        self._delete_head(tenant, first.id)
+        self.remains.remove(proposal.fact)
+        assert not self._beside(tenant, first.id)
+
+    def _beside(self, tenant, fact_id):
+        where = {"pk": {"S": fact_key(tenant, fact_id)}, "sk": {"S": CONFIRMED}}
+        return "Item" in self.remains._client.get_item(TableName=self.remains._table, Key=where)
 
     def _superseded(self, tenant, now):
         """A fact at version 2 whose first revision has a payload; its head's fact."""

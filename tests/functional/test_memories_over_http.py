@@ -450,3 +450,66 @@ def test_a_memory_written_as_a_fact_takes_a_place_too(story: Story) -> None:
     body = {"type": "memory", "scope": {"projectId": "p", "participantId": "x"}, "agentId": "copilot"}
     assert story.agent.call("POST", "/v1/memory/facts", {**body, "content": 1}).status == 201
     assert story.agent.call("POST", "/v1/memory/facts", {**body, "content": 2}).code == "memory-full"
+
+
+def test_who_may_not_read_what_waits_neither_verifies_nor_carries_it_on_nor_gets_it_by_deleting(
+    story: Story,
+) -> None:
+    place = {"projectId": "p", "participantId": "z"}
+    waiting = story.remember(story.agent, PLANTED, key="x", scope=place).json
+    path = f"/v1/memory/facts/{waiting['id']}"
+    wanda = story.service.of("wanda", writes=["p"])
+
+    for who in (story.agent, story.writer, wanda):
+        assert who.call("POST", f"{path}/supersede", {}).code == "fact-not-found"
+        assert who.call("POST", f"{path}/verify", {}).code == "fact-not-found"
+    for _ in range(2):
+        deleted = story.writer.call("DELETE", path, key="once")
+        assert (deleted.status, PLANTED in deleted.text) == (200, False)
+
+
+def test_what_nobody_released_is_no_history_once_it_is_replaced(story: Story) -> None:
+    place = {"projectId": "p", "participantId": "e"}
+    waiting = story.remember(story.agent, PLANTED, key="x", scope=place).json
+    plain = story.remember(story.agent, "Plain.", key="x", scope=place).json
+    path, then = f"/v1/memory/facts/{waiting['id']}", {"asOf": waiting["createdAt"]}
+
+    assert story.writer.call("GET", path).json["version"] == plain["version"] == 2
+    for query in ({"version": 1}, then):
+        assert story.writer.call("GET", path, query=query).code == "fact-not-found"
+        assert story.admin.call("GET", path, query=query).json["content"] == {"text": PLANTED}
+    history = story.writer.call("GET", f"{path}/revisions").json["data"]
+    assert [fact["version"] for fact in history] == [2]
+    assert len(story.admin.call("GET", f"{path}/revisions").json["data"]) == 2
+    for who in (story.writer, story.admin):
+        assert who.call("GET", "/v1/memory/facts", query=then).json["data"] == []
+    nodes = story.writer.call("GET", f"{path}/provenance").json["nodes"]
+    assert [(node["node"], node.get("version")) for node in nodes] == [("fact", 2), ("unavailable", None)]
+
+
+def test_lists_and_types_tell_nothing_of_the_type_of_what_waits(story: Story) -> None:
+    place = {"projectId": "p", "participantId": "f"}
+    made = story.remember(story.agent, "We sell.", key="b", reach="account", scope=place, type="good").json
+    story.decide("confirm", made["id"])
+    story.remember(story.agent, PLANTED, key="b", scope=place, type="secretname")
+
+    for query in ({"type": "secretname"}, {"typePrefix": "se"}):
+        assert story.writer.call("GET", "/v1/memory/facts", query=query).json["data"] == []
+    for who in (story.writer, story.admin):
+        assert who.call("GET", "/v1/memory/types").json["data"] == [{"type": "good"}]
+
+
+def test_a_memory_that_took_the_last_room_is_answered_again_when_it_is_sent_again(story: Story) -> None:
+    assert story.admin.call("PUT", "/v1/memory/policy", {"ceilings": {"memoriesPerAgent": 1}}).status == 200
+    body = {
+        "type": "memory",
+        "scope": {"projectId": "p", "participantId": "d"},
+        "agentId": "copilot",
+        "content": {"text": "a"},
+    }
+    first = story.agent.call("POST", "/v1/memory/facts", body, key="once")
+
+    again = story.agent.call("POST", "/v1/memory/facts", body, key="once")
+
+    assert (first.status, again.status, again.json) == (201, 201, first.json)
+    assert story.agent.call("POST", "/v1/memory/facts", body, key="another").code == "memory-full"

@@ -4,12 +4,14 @@ import json
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
+from itertools import chain
 from typing import Any
 
 from factbook.adapters.dynamodb.client import Item, from_item, store_errors, to_item
 from factbook.adapters.dynamodb.reads import query_items
 from factbook.adapters.facts.dynamodb_items import (
     ADMIN_SHARDS,
+    CONFIRMED,
     HEAD,
     fact_key,
     life_prefix,
@@ -124,7 +126,8 @@ class DynamoRemains:
 
     def remove_life(self, life: Life) -> None:
         named = self._named_by_the_present_life(life)
-        for item in self._revisions(life):
+        # A confirmed text beside the removed head is of its life too; the stream then tells the index that it is gone.
+        for item in chain(self._revisions(life), self._revisions(life, CONFIRMED)):
             try:
                 revision = read_fact(item)
             except UNREADABLE:

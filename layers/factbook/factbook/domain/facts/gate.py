@@ -35,7 +35,7 @@ class Look:
 
 
 def can_see(principal: Principal, head: Fact, look: Look) -> bool:
-    """Whether a fact may be shown. Its head decides, for each of its revisions.
+    """Whether a fact may be shown. Its head decides, for each of its revisions that `shows_revision` allows.
 
     It is readable (scope; an agent sees memories of its own definition only), current unless the past is asked for, not
     expired, not erased, not in review, unless it waits for one who may know of it, and within its reach.
@@ -49,6 +49,13 @@ def can_see(principal: Principal, head: Fact, look: Look) -> bool:
         and (head.review is None or _knows_what_waits(principal, head, look))
         and _within_reach(principal, head, look)
     )
+
+
+def shows_revision(principal: Principal, revision: Fact, look: Look) -> bool:
+    """Whether this revision of a fact that `can_see` allows may be shown: what was never released stays hidden when it is
+    replaced, but for administrators by its id.
+    """
+    return revision.review is None or (look.way == "by-id" and principal.admin)
 
 
 def shown(principal: Principal, head: Fact, confirmed: Fact | None, look: Look) -> Fact | None:

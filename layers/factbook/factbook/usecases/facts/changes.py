@@ -2,8 +2,8 @@
 
 from factbook.domain.access.principals import Principal
 from factbook.domain.access.rules import require_write
-from factbook.domain.errors import BadInput, PermissionDenied
-from factbook.domain.facts import reach
+from factbook.domain.errors import BadInput, MemoryFull, PermissionDenied
+from factbook.domain.facts import gate, reach
 from factbook.domain.facts.fact import Fact, FactChanges
 from factbook.domain.facts.ids import fact_id_for
 from factbook.domain.facts.owners import owner_of
@@ -74,7 +74,16 @@ def write_fact(
 
     # One that has no time left now may have had some when it was sent first: then its fact is there.
     now = ports.clock.now()
-    return change.run(decide, expect_new=has_time_left(now, changes.retention, keep, now))
+    try:
+        return change.run(decide, expect_new=has_time_left(now, changes.retention, keep, now))
+    except MemoryFull as full:
+        refusal = full
+
+    # A write that landed may itself have taken the last room: what is there answers its replay.
+    def refuse(_head: Head | None, _now: str) -> Decision:
+        raise refusal
+
+    return change.run(refuse)
 
 
 def _own_memory(principal: Principal, agent: str, scope: Scope) -> str:
@@ -99,12 +108,13 @@ def supersede_fact(
     """The next revision. Raises FactNotFound, PermissionDenied, LegalHold, FactChanged, IdempotencyMismatch."""
     content.check()
     change = FactChange(ports, principal, operation, fact_id)
+    replaces = content.given or content.ref is not None
 
     def decide(head: Head | None, now: str) -> Decision:
-        head = require_open(ports, principal, fact_id, head)
+        head = require_open(ports, principal, fact_id, head, "write" if replaces else "by-id")
         require_changeable(head.fact, expected)
         keep = _keep(ports, head.fact)
-        payload = change.payload(content) if content.given or content.ref else None
+        payload = change.payload(content) if replaces else None
         closed, following = supersede(head.fact, changes, payload, principal, now, keep)
         return with_room(Advance(head, closed, reach.changed(head.fact, following, principal, keep)))
 
@@ -117,7 +127,7 @@ def verify_fact(
     """A revision a person vouches for. Raises as `supersede_fact`; PermissionDenied unless a user calls."""
 
     def decide(head: Head | None, now: str) -> Decision:
-        head = require_open(ports, principal, fact_id, head)
+        head = require_open(ports, principal, fact_id, head, "by-id")
         if principal.actor.kind != "user":
             raise PermissionDenied("Only a person may verify a fact. Use a user's token.", factId=fact_id)
         require_changeable(head.fact, expected)
@@ -133,7 +143,10 @@ def verify_fact(
 def delete_fact(
     ports: FactPorts, principal: Principal, operation: Operation, fact_id: str, expected: int | None = None
 ) -> Fact:
-    """Close the head, without a new version; the closed revision. Raises as `supersede_fact`."""
+    """Close the head, without a new version; the closed revision. Raises as `supersede_fact`.
+
+    Who may delete what waits but not read it gets it without its content.
+    """
 
     def decide(head: Head | None, now: str) -> Decision:
         head = require_open(ports, principal, fact_id, head)
@@ -141,7 +154,10 @@ def delete_fact(
         require_changeable(head.fact, expected)
         return Amend(head, close(head.fact, principal.name, now, "deleted"))
 
-    return FactChange(ports, principal, operation, fact_id).run(decide)
+    closed = FactChange(ports, principal, operation, fact_id).run(decide)
+    if gate.shows_revision(principal, closed, ports.look("by-id", past=True)):
+        return closed
+    return closed.model_copy(update={"content_text": None, "content_ref": None})
 
 
 def changeable_head(ports: FactPorts, principal: Principal, fact_id: str) -> Head:

@@ -81,9 +81,15 @@ It may be asked again, with a later head, and its decision's fact is the write's
 """
 
 
-def require_open(ports: FactPorts, principal: Principal, fact_id: str, head: Head | None) -> Head:
-    """The head, which is of a current fact that the principal may write. Raises FactNotFound, PermissionDenied."""
-    if head is None or not gate.can_see(principal, head.fact, ports.look("write")):
+def require_open(
+    ports: FactPorts, principal: Principal, fact_id: str, head: Head | None, way: gate.Way = "write"
+) -> Head:
+    """The head, which is of a current fact that the principal may write. Raises FactNotFound, PermissionDenied.
+
+    `way`: `write` for what replaces or ends the text; `by-id` for what keeps it, so that nobody who may not read what
+    waits answers for it or gets it as the answer.
+    """
+    if head is None or not gate.can_see(principal, head.fact, ports.look(way)):
         raise FactNotFound(fact_id)
     require_write(principal, head.fact.scope, fact_id)
     return head

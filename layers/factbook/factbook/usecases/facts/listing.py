@@ -106,7 +106,12 @@ def _shown(
         return None
     head = head.settled(look.now)
     fact = gate.shown(principal, head.fact, head.confirmed_fact, look)
-    return fact if fact is None or query.as_of is None else revision_at(ports, head, query.as_of)
+    if fact is not None and query.as_of is not None:
+        fact = revision_at(ports, head, query.as_of)
+    if fact is None or not gate.shows_revision(principal, fact, look):
+        return None
+    # The row has the type of the head, in whose place another text may be shown.
+    return fact if query.wants(fact.type) else None
 
 
 def _keeps(principal: Principal, query: Query, row: Row, look: gate.Look) -> bool:

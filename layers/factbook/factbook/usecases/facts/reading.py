@@ -1,5 +1,7 @@
 """Read facts: by id, at a version or an earlier instant, and their revisions."""
 
+from functools import partial
+
 from factbook.domain import wire
 from factbook.domain.access.principals import Principal
 from factbook.domain.errors import FactNotFound, NotFound
@@ -16,12 +18,13 @@ def get_fact(
 
     Raises FactNotFound for what is not there or not shown (`domain.facts.gate`).
     """
+    shows = partial(gate.shows_revision, principal, look=ports.look("by-id", past=True))
     if version is not None:
         head = _require_shown(
             ports, principal, fact_id, ports.facts.head(principal.tenant, fact_id), past=True
         )
         fact = head.fact if head.fact.version == version else _revision(ports, head, version)
-        if fact is None or (as_of is not None and not fact.holds_at(as_of)):
+        if fact is None or (as_of is not None and not fact.holds_at(as_of)) or not shows(fact):
             raise FactNotFound(fact_id)
         return fact
     head = _require_shown(
@@ -29,7 +32,7 @@ def get_fact(
     )
     if as_of is not None:
         found = revision_at(ports, head, as_of)
-        if found is None:
+        if found is None or not shows(found):
             raise FactNotFound(fact_id)
         return found
     shown = gate.shown(principal, head.fact, head.confirmed_fact, ports.look("by-id"))
@@ -39,7 +42,7 @@ def get_fact(
 def list_revisions(
     ports: FactPorts, principal: Principal, fact_id: str, below: int | None = None
 ) -> tuple[list[Fact], int | None]:
-    """Revisions newest first, whole; the version to go on below when about 4 MB were not enough."""
+    """Revisions newest first, whole, without those that are not shown; the version to go on below when about 4 MB were not enough."""
     head = _require_shown(ports, principal, fact_id, ports.facts.head(principal.tenant, fact_id), past=True)
     newest = [head.fact] if head.lapsed is None else [head.fact, head.lapsed]
     found = [fact for fact in newest if below is None or below > fact.version]
@@ -47,7 +50,9 @@ def list_revisions(
     below = found[-1].version if found else (below or 1)
     closed, more = ports.facts.revisions(head, below, budget)
     found += closed
-    return found, found[-1].version if more else None
+    look = ports.look("by-id", past=True)
+    shown = [fact for fact in found if gate.shows_revision(principal, fact, look)]
+    return shown, found[-1].version if more else None
 
 
 def get_content_url(ports: FactPorts, principal: Principal, fact_id: str, version: int | None = None) -> str:

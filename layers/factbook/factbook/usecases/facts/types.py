@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from factbook.domain.access.principals import Principal
 from factbook.domain.errors import StorageUnavailable
 from factbook.domain.facts import gate
+from factbook.domain.facts.fact import Fact
 from factbook.domain.facts.type_order import (
     HIGHEST,
     LOWEST,
@@ -18,7 +19,7 @@ from factbook.domain.facts.type_order import (
     type_place,
     with_prefix,
 )
-from factbook.ports.facts.store import Row
+from factbook.ports.facts.store import Head, Row
 from factbook.usecases.facts.partitions import Partition, partitions
 from factbook.usecases.facts.ports import FactPorts
 from factbook.usecases.merging import THREADS, at_once
@@ -68,6 +69,7 @@ class _TypeWalk:
         self._principal = principal
         self._wanted = wanted
         self._limit = limit
+        self._first = position
         self._look = ports.look()
         self._walkers = [_Walker(each, position) for each in partitions(ports, principal, wanted)]
         self._found: set[str] = set()
@@ -121,12 +123,13 @@ class _TypeWalk:
         for start in range(0, len(asked), 100):
             part = asked[start : start + 100]
             heads = self._ports.facts.heads(self._principal.tenant, [row.fact_id for row in part])
-            shown |= {
-                head.fact.type
-                for head in heads.values()
-                if gate.can_see(self._principal, head.fact, self._look)
-            }
-        return shown
+            shown |= {fact.type for head in heads.values() if (fact := self._fact(head)) is not None}
+        # What is shown in the place of a proposal may be of a type that an earlier page has passed.
+        return {each for each in shown if behind_type(each) > self._first}
+
+    def _fact(self, head: Head) -> Fact | None:
+        head = head.settled(self._look.now)
+        return gate.shown(self._principal, head.fact, head.confirmed_fact, self._look)
 
     def _may_pass(self, row: Row) -> bool:
         return all(row.scope.get(key) == value for key, value in self._wanted.items()) and gate.may_pass(
