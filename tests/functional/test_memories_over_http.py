@@ -450,3 +450,15 @@ def test_a_memory_written_as_a_fact_takes_a_place_too(story: Story) -> None:
     body = {"type": "memory", "scope": {"projectId": "p", "participantId": "x"}, "agentId": "copilot"}
     assert story.agent.call("POST", "/v1/memory/facts", {**body, "content": 1}).status == 201
     assert story.agent.call("POST", "/v1/memory/facts", {**body, "content": 2}).code == "memory-full"
+
+
+def test_what_an_administrator_remembers_over_a_confirmed_memory_stands_however_it_reads(story: Story) -> None:
+    made = story.remember(story.admin, "We sell parts.", key="business", reach="account").json
+    story.decide("confirm", made["id"])
+
+    answer = story.remember(story.admin, PLANTED, key="business")
+
+    assert (answer.status, answer.json["reach"]) == (200, "account")
+    assert "review" not in answer.json
+    assert story.standing(story.other_admin) == [PLANTED]
+    assert story.reviews() == []

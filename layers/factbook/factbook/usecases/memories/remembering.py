@@ -17,7 +17,7 @@ from factbook.domain.access.rules import require_write
 from factbook.domain.errors import MemoryFull, PermissionDenied
 from factbook.domain.facts.fact import Fact
 from factbook.domain.facts.ids import fact_id_for, memory_id
-from factbook.domain.facts.reach import acts_for
+from factbook.domain.facts.reach import acts_for, may_decide
 from factbook.domain.facts.transitions import ended_at, require_changeable
 from factbook.domain.memories import statements
 from factbook.domain.memories.keys import similar_keys
@@ -58,7 +58,7 @@ def remember(ports: MemoryPorts, principal: Principal, operation: Operation, sai
     there = living(ports.index.of_owner(tenant, said.owner, said.agent_id), ports.facts.clock.now())
     known = any(fact.id == fact_id for fact in there)
     full = len(there) >= ports.facts.policy(tenant).limits.memories_per_agent
-    change = FactChange(ports.facts, principal, operation, fact_id, lives_again=True, judged=True)
+    change = FactChange(ports.facts, principal, operation, fact_id, lives_again=True, judged=not may_decide(principal))
     rule = _Rule(ports, principal, said, fact_id, change, there if full else ())
     fact = change.run(rule.decide, expect_new=not (known or full))
     others = [each.key for each in there if each.key is not None]
