@@ -452,7 +452,9 @@ def test_a_memory_written_as_a_fact_takes_a_place_too(story: Story) -> None:
     assert story.agent.call("POST", "/v1/memory/facts", {**body, "content": 2}).code == "memory-full"
 
 
-def test_what_an_administrator_remembers_over_a_confirmed_memory_stands_however_it_reads(story: Story) -> None:
+def test_what_an_administrator_remembers_over_a_confirmed_memory_stands_however_it_reads(
+    story: Story,
+) -> None:
     made = story.remember(story.admin, "We sell parts.", key="business", reach="account").json
     story.decide("confirm", made["id"])
 
@@ -462,3 +464,42 @@ def test_what_an_administrator_remembers_over_a_confirmed_memory_stands_however_
     assert "review" not in answer.json
     assert story.standing(story.other_admin) == [PLANTED]
     assert story.reviews() == []
+
+
+def test_rejecting_what_replaced_a_text_that_did_not_wait_brings_that_text_back(story: Story) -> None:
+    body = {"type": "note", "scope": {"projectId": "p"}, "content": "Likes tea."}
+    fact = story.writer.call("POST", "/v1/memory/facts", body).json
+    path = f"/v1/memory/facts/{fact['id']}"
+    story.agent.call("POST", f"{path}/supersede", {"content": PLANTED})
+    (review,) = story.reviews()
+    assert review["replaces"]["content"] == "Likes tea."
+
+    rejected = story.decide("reject", fact["id"])
+
+    assert (rejected.json["version"], rejected.json["content"]) == (3, "Likes tea.")
+    assert story.writer.call("GET", path).json["content"] == "Likes tea."
+    assert story.reviews() == []
+
+
+def test_rejecting_goes_back_past_all_that_waited_and_never_past_a_deletion(story: Story) -> None:
+    kept = story.remember(story.ann, "North", key="region").json
+    for planted in (PLANTED, PLANTED + " Now."):
+        story.remember(story.ann, planted, key="region")
+    assert story.decide("reject", kept["id"]).json["content"] == {"text": "North"}
+    assert story.standing(story.ann) == ["North"]
+    story.ann.call("DELETE", f"/v1/memory/facts/{kept['id']}")
+    story.remember(story.ann, PLANTED, key="region")
+
+    (review,) = story.reviews()
+    assert "replaces" not in review
+    assert story.decide("reject", kept["id"]).json["invalidationReason"] == "deleted"
+    assert story.standing(story.ann) == []
+
+
+def test_a_rejected_first_proposal_replaces_nothing(story: Story) -> None:
+    made = story.remember(story.ann, "We sell parts.", key="business", reach="account").json
+    story.remember(story.ann, PLANTED, key="business")
+
+    (review,) = story.reviews()
+    assert "replaces" not in review
+    assert story.decide("reject", made["id"]).json["reach"] == "account-rejected"

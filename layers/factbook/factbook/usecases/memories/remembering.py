@@ -58,7 +58,9 @@ def remember(ports: MemoryPorts, principal: Principal, operation: Operation, sai
     there = living(ports.index.of_owner(tenant, said.owner, said.agent_id), ports.facts.clock.now())
     known = any(fact.id == fact_id for fact in there)
     full = len(there) >= ports.facts.policy(tenant).limits.memories_per_agent
-    change = FactChange(ports.facts, principal, operation, fact_id, lives_again=True, judged=not may_decide(principal))
+    change = FactChange(
+        ports.facts, principal, operation, fact_id, lives_again=True, judged=not may_decide(principal)
+    )
     rule = _Rule(ports, principal, said, fact_id, change, there if full else ())
     fact = change.run(rule.decide, expect_new=not (known or full))
     others = [each.key for each in there if each.key is not None]
