@@ -503,3 +503,16 @@ def test_a_rejected_first_proposal_replaces_nothing(story: Story) -> None:
     (review,) = story.reviews()
     assert "replaces" not in review
     assert story.decide("reject", made["id"]).json["reach"] == "account-rejected"
+
+
+@pytest.mark.parametrize("text", ["North", PLANTED])
+def test_the_same_words_put_no_window_back_on_what_a_person_answers_for(story: Story, text: str) -> None:
+    made = story.remember(story.ann, text, key="region").json
+    who, word = (story.ann, "verify") if text == "North" else (story.admin, "confirm")
+    kept = who.call("POST", f"/v1/memory/facts/{made['id']}/{word}", {}).json
+
+    again = story.remember(story.ann, text, key="region", keepDays=1)
+
+    assert (again.status, again.json["version"]) == (200, kept["version"])
+    assert "expiresAt" not in again.json
+    assert "retention" not in again.json

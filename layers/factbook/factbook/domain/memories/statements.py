@@ -97,6 +97,12 @@ def says_the_same(said: Statement, head: Fact, content_hash: str) -> bool:
     return same_reach and (head.type, head.content_hash) == (said.type, content_hash)
 
 
+def window_ended(head: Fact) -> bool:
+    """Whether a person answers for the memory, by verifying it or by releasing it: no window begins again."""
+    limited = head.retention is not None and head.retention.limited
+    return head.trust == "verified" or (head.confirmed_by is not None and not limited)
+
+
 def kept_longer(said: Statement, head: Fact, now: str, keep: KeepLimits | None) -> Fact:
     """The same revision, whose window begins again."""
     update = {"retention": _window(said, head), "kept_from": now}

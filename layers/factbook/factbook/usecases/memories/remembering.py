@@ -144,7 +144,7 @@ class _Rule:
         require_changeable(head.fact, None)
         digest = content_hash(self._ports.facts, principal.tenant, head.fact.id, self._content)
         if statements.says_the_same(said, head.fact, digest):
-            if head.fact.reach == "account":
+            if head.fact.reach == "account" or statements.window_ended(head.fact):
                 return Leave(head.fact)
             self.amended = True
             return Amend(head, statements.kept_longer(said, head.fact, now, keep))
