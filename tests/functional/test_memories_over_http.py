@@ -516,3 +516,26 @@ def test_the_same_words_put_no_window_back_on_what_a_person_answers_for(story: S
     assert (again.status, again.json["version"]) == (200, kept["version"])
     assert "expiresAt" not in again.json
     assert "retention" not in again.json
+
+
+def test_a_proposal_keeps_the_hold_that_its_writer_sets(story: Story) -> None:
+    kept = story.confirmed()
+    changes = {"content": {"text": "We sell cars."}, "retention": {"legalHold": True}}
+
+    answer = story.ann.call("POST", f"/v1/memory/facts/{kept['id']}/supersede", changes)
+
+    assert answer.json["reach"] == "account-proposed"
+    assert answer.json["retention"] == {"keepDays": 30, "legalHold": True}
+    assert "expiresAt" not in answer.json
+
+
+@pytest.mark.parametrize("over", ["nothing", "a confirmed memory"])
+def test_its_writer_cannot_clear_the_window_of_a_proposal(story: Story, over: str) -> None:
+    if over != "nothing":
+        story.confirmed()
+    made = story.remember(story.ann, "We sell cars.", key="business", reach="account", keepDays=3).json
+
+    answer = story.ann.call("POST", f"/v1/memory/facts/{made['id']}/supersede", {"clear": ["retention"]})
+
+    assert (answer.json["reach"], answer.json["retention"]) == ("account-proposed", {"keepDays": 30})
+    assert "expiresAt" in answer.json
