@@ -539,3 +539,20 @@ def test_its_writer_cannot_clear_the_window_of_a_proposal(story: Story, over: st
 
     assert (answer.json["reach"], answer.json["retention"]) == ("account-proposed", {"keepDays": 30})
     assert "expiresAt" in answer.json
+
+
+def test_a_memory_that_no_longer_holds_is_refused(story: Story) -> None:
+    answer = story.remember(story.ann, "North", key="region", validUntil="2000-01-01T00:00:00Z")
+
+    assert (answer.status, answer.code) == (400, "validation-failed")
+
+
+def test_a_memory_whose_time_of_holding_has_passed_takes_its_place_still(story: Story) -> None:
+    policy = {"ceilings": {"memoriesPerAgent": 1}}
+    assert story.admin.call("PUT", "/v1/memory/policy", policy).status == 200
+    made = story.remember(story.ann, "North", key="region").json
+    path = f"/v1/memory/facts/{made['id']}/supersede"
+    assert story.ann.call("POST", path, {"validUntil": "2000-01-01T00:00:00Z"}).status == 200
+    assert story.standing(story.ann) == []
+
+    assert story.remember(story.ann, "April", key="fiscal-year").code == "memory-full"

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from factbook.domain import times
 from factbook.domain.access.principals import Principal
-from factbook.domain.errors import PermissionDenied
+from factbook.domain.errors import PermissionDenied, ValidationFailed
 from factbook.domain.facts import reach as reaches
 from factbook.domain.facts.fact import Attribution, Fact, FactChanges, GeneratedBy, Payload, Reach, Retention
 from factbook.domain.facts.transitions import ended_at, open_fact, supersede, with_expiry
@@ -32,6 +32,20 @@ class Statement:
     keep_days: int = reaches.WINDOW_DAYS
     valid_until: str | None = None
     generated_by: GeneratedBy | None = None
+
+
+def is_past(said: Statement, now: str) -> bool:
+    """Whether it no longer holds."""
+    return said.valid_until is not None and said.valid_until <= now
+
+
+def require_not_past(said: Statement, now: str) -> None:
+    """Raises ValidationFailed for what no longer holds: no standing set would ever show it."""
+    if is_past(said, now):
+        raise ValidationFailed(
+            "The memory's validUntil has passed already. Send a later one, or none.",
+            issues=[{"path": "/validUntil", "message": "has passed already"}],
+        )
 
 
 def first_remembered(
