@@ -8,6 +8,7 @@ from typing import Any
 from factbook.adapters.dynamodb.client import Item, from_item, store_errors, to_item
 from factbook.adapters.dynamodb.key_parts import key, part
 from factbook.adapters.dynamodb.reads import batch_get
+from factbook.domain.errors import BadInput
 from factbook.domain.strict_json import parse_json
 from factbook.ports.log.entries import StoredEntry
 from factbook.ports.log.walks import EntryRecord
