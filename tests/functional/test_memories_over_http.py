@@ -513,3 +513,109 @@ def test_a_memory_that_took_the_last_room_is_answered_again_when_it_is_sent_agai
 
     assert (first.status, again.status, again.json) == (201, 201, first.json)
     assert story.agent.call("POST", "/v1/memory/facts", body, key="another").code == "memory-full"
+
+
+def test_what_an_administrator_remembers_over_a_confirmed_memory_stands_however_it_reads(
+    story: Story,
+) -> None:
+    made = story.remember(story.admin, "We sell parts.", key="business", reach="account").json
+    story.decide("confirm", made["id"])
+
+    answer = story.remember(story.admin, PLANTED, key="business")
+
+    assert (answer.status, answer.json["reach"]) == (200, "account")
+    assert "review" not in answer.json
+    assert story.standing(story.other_admin) == [PLANTED]
+    assert story.reviews() == []
+
+
+def test_rejecting_what_replaced_a_text_that_did_not_wait_brings_that_text_back(story: Story) -> None:
+    body = {"type": "note", "scope": {"projectId": "p"}, "content": "Likes tea."}
+    fact = story.writer.call("POST", "/v1/memory/facts", body).json
+    path = f"/v1/memory/facts/{fact['id']}"
+    story.agent.call("POST", f"{path}/supersede", {"content": PLANTED})
+    (review,) = story.reviews()
+    assert review["replaces"]["content"] == "Likes tea."
+
+    rejected = story.decide("reject", fact["id"])
+
+    assert (rejected.json["version"], rejected.json["content"]) == (3, "Likes tea.")
+    assert story.writer.call("GET", path).json["content"] == "Likes tea."
+    assert story.reviews() == []
+
+
+def test_rejecting_goes_back_past_all_that_waited_and_never_past_a_deletion(story: Story) -> None:
+    kept = story.remember(story.ann, "North", key="region").json
+    for planted in (PLANTED, PLANTED + " Now."):
+        story.remember(story.ann, planted, key="region")
+    assert story.decide("reject", kept["id"]).json["content"] == {"text": "North"}
+    assert story.standing(story.ann) == ["North"]
+    story.ann.call("DELETE", f"/v1/memory/facts/{kept['id']}")
+    story.remember(story.ann, PLANTED, key="region")
+
+    (review,) = story.reviews()
+    assert "replaces" not in review
+    assert story.decide("reject", kept["id"]).json["invalidationReason"] == "deleted"
+    assert story.standing(story.ann) == []
+
+
+def test_a_rejected_first_proposal_replaces_nothing(story: Story) -> None:
+    made = story.remember(story.ann, "We sell parts.", key="business", reach="account").json
+    story.remember(story.ann, PLANTED, key="business")
+
+    (review,) = story.reviews()
+    assert "replaces" not in review
+    assert story.decide("reject", made["id"]).json["reach"] == "account-rejected"
+
+
+@pytest.mark.parametrize("text", ["North", PLANTED])
+def test_the_same_words_put_no_window_back_on_what_a_person_answers_for(story: Story, text: str) -> None:
+    made = story.remember(story.ann, text, key="region").json
+    who, word = (story.ann, "verify") if text == "North" else (story.admin, "confirm")
+    kept = who.call("POST", f"/v1/memory/facts/{made['id']}/{word}", {}).json
+
+    again = story.remember(story.ann, text, key="region", keepDays=1)
+
+    assert (again.status, again.json["version"]) == (200, kept["version"])
+    assert "expiresAt" not in again.json
+    assert "retention" not in again.json
+
+
+def test_a_proposal_keeps_the_hold_that_its_writer_sets(story: Story) -> None:
+    kept = story.confirmed()
+    changes = {"content": {"text": "We sell cars."}, "retention": {"legalHold": True}}
+
+    answer = story.ann.call("POST", f"/v1/memory/facts/{kept['id']}/supersede", changes)
+
+    assert answer.json["reach"] == "account-proposed"
+    assert answer.json["retention"] == {"keepDays": 30, "legalHold": True}
+    assert "expiresAt" not in answer.json
+
+
+@pytest.mark.parametrize("over", ["nothing", "a confirmed memory"])
+def test_its_writer_cannot_clear_the_window_of_a_proposal(story: Story, over: str) -> None:
+    if over != "nothing":
+        story.confirmed()
+    made = story.remember(story.ann, "We sell cars.", key="business", reach="account", keepDays=3).json
+
+    answer = story.ann.call("POST", f"/v1/memory/facts/{made['id']}/supersede", {"clear": ["retention"]})
+
+    assert (answer.json["reach"], answer.json["retention"]) == ("account-proposed", {"keepDays": 30})
+    assert "expiresAt" in answer.json
+
+
+def test_a_memory_that_no_longer_holds_is_refused(story: Story) -> None:
+    answer = story.remember(story.ann, "North", key="region", validUntil="2000-01-01T00:00:00Z")
+
+    assert (answer.status, answer.code) == (400, "validation-failed")
+
+
+def test_a_memory_whose_time_of_holding_has_passed_takes_its_place_still(story: Story) -> None:
+    policy = {"ceilings": {"memoriesPerAgent": 1}}
+    assert story.admin.call("PUT", "/v1/memory/policy", policy).status == 200
+    made = story.remember(story.ann, "North", key="region").json
+    path = f"/v1/memory/facts/{made['id']}/supersede"
+    assert story.ann.call("POST", path, {"validUntil": "2000-01-01T00:00:00Z"}).status == 200
+    assert story.standing(story.ann) == []
+
+    assert story.remember(story.ann, "April", key="fiscal-year").code == "memory-full"

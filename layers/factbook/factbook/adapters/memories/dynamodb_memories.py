@@ -14,6 +14,9 @@ from factbook.adapters.facts.dynamodb_items import (
 from factbook.ports.facts.store import Head
 from factbook.ports.memories.store import ReviewRow, ReviewState
 
+MOST = 2_000
+"""Of one partition are read, and the rest of the page that reaches it: twice as many as any ceiling allows."""
+
 
 class DynamoMemories:
     """MemoryIndex; `client` is a boto3 DynamoDB client."""
@@ -62,4 +65,6 @@ class DynamoMemories:
             )
             for page in pages:
                 found += [read_head(from_item(item)) for item in page["Items"]]
+                if len(found) >= MOST:
+                    break
         return found

@@ -87,23 +87,26 @@ def require_deletable(head: Fact, confirmed: Fact | None, principal: Principal) 
 def changed(head: Fact, following: Fact, principal: Principal, keep: KeepLimits | None = None) -> Fact:
     """What the next revision of a fact becomes by who wrote it.
 
-    An administrator's stands, and releases what waited. Anybody else's, over a confirmed memory, proposes again.
+    An administrator's stands, and releases what waited. Anybody else's, over a confirmed memory, proposes again, and a
+    proposal keeps a window whatever its writer clears.
     """
     if may_decide(principal):
         return following.model_copy(update={"review": None, "review_why": None})
-    if head.reach != "account":
+    if head.reach not in ("account", "account-proposed"):
         return following
     return proposed(following, following.retention, keep)
 
 
 def proposed(following: Fact, retention: Retention | None, keep: KeepLimits | None = None) -> Fact:
     """A revision that waits to be confirmed for the account, within a window."""
-    limited = retention is not None and retention.limited
+    if retention is None or not retention.limited:
+        held = None if retention is None else retention.legal_hold
+        retention = Retention(keep_days=WINDOW_DAYS, legal_hold=held)
     update = {
         "reach": "account-proposed",
         "confirmed_by": None,
         "confirmed_at": None,
-        "retention": retention if limited else Retention(keep_days=WINDOW_DAYS),
+        "retention": retention,
         "kept_from": following.updated_at,
     }
     return with_expiry(following.model_copy(update=update), keep)

@@ -25,6 +25,23 @@ def waits(head: Fact) -> bool:
     return head.review is not None or head.reach == "account-proposed"
 
 
+def gives_way(revision: Fact) -> bool:
+    """Whether a revision waits, or waited, since it was written: what it replaced stands until it is released.
+
+    What derives from something erased stood before, so nothing of earlier comes back in its place.
+    """
+    return revision.review_why == ("instruction-like",) and revision.invalidation_reason in (
+        None,
+        "superseded",
+    )
+
+
+def stood(revision: Fact, now: str) -> bool:
+    """Whether a closed revision can be current again: it waited for nobody, was replaced and not ended, and has time left."""
+    ended = revision.invalidation_reason != "superseded" or revision.expired(now)
+    return not (ended or waits(revision) or revision.reach == "account-rejected")
+
+
 def confirmed(
     head: Fact, principal: Principal, now: str, reason: str | None, keep: KeepLimits | None
 ) -> tuple[Fact, Fact]:

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from factbook.domain import times
 from factbook.domain.access.principals import Principal
-from factbook.domain.errors import PermissionDenied
+from factbook.domain.errors import PermissionDenied, ValidationFailed
 from factbook.domain.facts import reach as reaches
 from factbook.domain.facts.fact import Attribution, Fact, FactChanges, GeneratedBy, Payload, Reach, Retention
 from factbook.domain.facts.transitions import ended_at, open_fact, supersede, with_expiry
@@ -32,6 +32,20 @@ class Statement:
     keep_days: int = reaches.WINDOW_DAYS
     valid_until: str | None = None
     generated_by: GeneratedBy | None = None
+
+
+def is_past(said: Statement, now: str) -> bool:
+    """Whether it no longer holds."""
+    return said.valid_until is not None and said.valid_until <= now
+
+
+def require_not_past(said: Statement, now: str) -> None:
+    """Raises ValidationFailed for what no longer holds: no standing set would ever show it."""
+    if is_past(said, now):
+        raise ValidationFailed(
+            "The memory's validUntil has passed already. Send a later one, or none.",
+            issues=[{"path": "/validUntil", "message": "has passed already"}],
+        )
 
 
 def first_remembered(
@@ -95,6 +109,12 @@ def says_the_same(said: Statement, head: Fact, content_hash: str) -> bool:
     about = said.about or ("user" if personal else "account")
     same_reach = head.reach != "account-rejected" and (about == "user") is personal
     return same_reach and (head.type, head.content_hash) == (said.type, content_hash)
+
+
+def window_ended(head: Fact) -> bool:
+    """Whether a person answers for the memory, by verifying it or by releasing it: no window begins again."""
+    limited = head.retention is not None and head.retention.limited
+    return head.trust == "verified" or (head.confirmed_by is not None and not limited)
 
 
 def kept_longer(said: Statement, head: Fact, now: str, keep: KeepLimits | None) -> Fact:

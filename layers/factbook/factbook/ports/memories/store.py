@@ -18,7 +18,9 @@ class ReviewRow:
 
 
 class MemoryIndex(Protocol):
-    """Every operation may raise Throttled or StorageUnavailable."""
+    """Every operation may raise Throttled or StorageUnavailable. What one owner or account has is read to a bound, which is
+    past every ceiling.
+    """
 
     def of_owner(self, tenant: str, owner: str, agent: str) -> Sequence[Head]:
         """Current memories of one person with one agent: what waits or ran out included, what was rejected not.

@@ -29,6 +29,7 @@ from factbook.domain.errors import (
 from factbook.domain.facts import gate
 from factbook.domain.facts.fact import MAX_STORED_BYTES, Fact, Payload
 from factbook.domain.facts.ids import short_digest
+from factbook.domain.facts.reach import proposed
 from factbook.domain.facts.transitions import reopened
 from factbook.ports.contention import Contended
 from factbook.ports.facts.store import Head, Mark
@@ -212,7 +213,10 @@ class FactChange:
         waits = self._is_judged and self._ports.reads_like_instruction(decision.fact)
         why = ("instruction-like",) if waits else None
         update = {"review": "pending" if waits else None, "review_why": why}
-        return replace(decision, fact=decision.fact.model_copy(update=update))
+        fact = decision.fact.model_copy(update=update)
+        if waits and isinstance(decision, Advance) and fact.reach == "account":
+            fact = proposed(fact, fact.retention)  # what waits never takes the place of what was confirmed
+        return replace(decision, fact=fact)
 
     def _commit(self, decision: Create | Advance | Amend) -> Head | None:
         """The head that was in the way, None if nothing was. Raises Contended."""

@@ -17,7 +17,7 @@ from factbook.domain.access.rules import require_write
 from factbook.domain.errors import MemoryFull, PermissionDenied
 from factbook.domain.facts.fact import Fact
 from factbook.domain.facts.ids import fact_id_for, memory_id
-from factbook.domain.facts.reach import acts_for
+from factbook.domain.facts.reach import acts_for, may_decide
 from factbook.domain.facts.transitions import ended_at, require_changeable
 from factbook.domain.memories import statements
 from factbook.domain.memories.keys import similar_keys
@@ -45,7 +45,7 @@ class Remembered:
 
 def remember(ports: MemoryPorts, principal: Principal, operation: Operation, said: Statement) -> Remembered:
     """Raises PermissionDenied (another's agent or person, a confirmed key that is to be personal), MemoryFull, LegalHold,
-    IdempotencyMismatch.
+    IdempotencyMismatch; ValidationFailed for a `valid_until` that has passed.
     """
     require_own_agent(principal, said.agent_id)
     require_own_person(principal, said)
@@ -55,12 +55,15 @@ def remember(ports: MemoryPorts, principal: Principal, operation: Operation, sai
         if said.key is None
         else memory_id(tenant, said.owner, said.agent_id, said.key)
     )
-    there = living(ports.index.of_owner(tenant, said.owner, said.agent_id), ports.facts.clock.now())
+    now = ports.facts.clock.now()
+    there = living(ports.index.of_owner(tenant, said.owner, said.agent_id), now)
     known = any(fact.id == fact_id for fact in there)
     full = len(there) >= ports.facts.policy(tenant).limits.memories_per_agent
-    change = FactChange(ports.facts, principal, operation, fact_id, lives_again=True, judged=True)
+    change = FactChange(
+        ports.facts, principal, operation, fact_id, lives_again=True, judged=not may_decide(principal)
+    )
     rule = _Rule(ports, principal, said, fact_id, change, there if full else ())
-    fact = change.run(rule.decide, expect_new=not (known or full))
+    fact = change.run(rule.decide, expect_new=not (known or full or statements.is_past(said, now)))
     others = [each.key for each in there if each.key is not None]
     similar = [] if said.key is None else similar_keys(said.key, others)
     return Remembered(fact, fact.version == 1 and not change.left and not rule.amended, similar)
@@ -116,6 +119,7 @@ class _Rule:
 
     def decide(self, head: Head | None, now: str) -> Decision:
         self.amended = False
+        statements.require_not_past(self._said, now)
         said, principal, keep = self._said, self._principal, self._keep
         if head is None or head.fact.over(now):
             self._require_room()
@@ -142,7 +146,7 @@ class _Rule:
         require_changeable(head.fact, None)
         digest = content_hash(self._ports.facts, principal.tenant, head.fact.id, self._content)
         if statements.says_the_same(said, head.fact, digest):
-            if head.fact.reach == "account":
+            if head.fact.reach == "account" or statements.window_ended(head.fact):
                 return Leave(head.fact)
             self.amended = True
             return Amend(head, statements.kept_longer(said, head.fact, now, keep))

@@ -11,7 +11,7 @@ from factbook.domain.errors import FactNotFound, NotInReview, PermissionDenied
 from factbook.domain.facts import gate
 from factbook.domain.facts.fact import Fact
 from factbook.domain.facts.reach import may_decide, restored
-from factbook.domain.facts.transitions import require_changeable
+from factbook.domain.facts.transitions import reopened, require_changeable
 from factbook.domain.memories import decisions
 from factbook.domain.policy.retention import KeepLimits
 from factbook.ports.facts.store import Head
@@ -24,6 +24,8 @@ from factbook.usecases.memories.standing import living
 from factbook.usecases.merging import NEWEST, Source, newest
 
 ROWS = 1_000
+EARLIER_BYTES = 100_000
+"""Of earlier revisions that are read at once: most often the last one is the one that is looked for."""
 
 
 @dataclass(frozen=True)
@@ -75,15 +77,16 @@ def confirm(ports: MemoryPorts, principal: Principal, operation: Operation, abou
 
 
 def reject(ports: MemoryPorts, principal: Principal, operation: Operation, about: Decided) -> Fact:
-    """A first proposal stays in reviews alone; one over a confirmed memory gives way to that; all else is closed.
+    """A first proposal stays in reviews alone; what replaced a text that did not wait gives way to that; all else is closed.
 
     Raises as `confirm`, but for MemoryFull.
     """
 
     def decide(head: Head | None, now: str) -> Decision:
         head = _open(ports, principal, about, head)
-        if head.confirmed is not None:
-            return Advance(head, *restored(head.fact, head.confirmed.fact, principal.name, now))
+        stands = _replaced(ports, head, now)
+        if stands is not None:
+            return Advance(head, *restored(head.fact, stands, principal.name, now))
         if head.fact.reach == "account-proposed":
             keep = _keep(ports, head)
             return Advance(head, *decisions.rejected(head.fact, principal, now, about.reason, keep))
@@ -129,16 +132,23 @@ def _review(
     if rejected is (state == "open") or not (rejected or decisions.waits(head.fact)):
         return None
     why: Sequence[decisions.Why] = ["proposal"] if rejected else decisions.why_waits(head.fact)
-    return Review(why, head.fact.updated_at, head.fact, _replaced(ports, head))
+    return Review(why, head.fact.updated_at, head.fact, _replaced(ports, head, look.now))
 
 
-def _replaced(ports: MemoryPorts, head: Head) -> Fact | None:
-    """The confirmed text, or what an earlier revision said that a waiting one would replace."""
+def _replaced(ports: MemoryPorts, head: Head, now: str) -> Fact | None:
+    """The text that stands if what waits is rejected: the confirmed one, or the last revision before it that did not wait."""
     if head.confirmed is not None:
         return head.confirmed.fact
-    if head.fact.review is None or head.fact.version == 1:
+    if head.fact.reach == "account-proposed" or not decisions.gives_way(head.fact):
         return None
-    return ports.facts.facts.revision(head, head.fact.version - 1)
+    below, more = head.fact.version, True
+    while more:
+        earlier, more = ports.facts.facts.revisions(head, below, EARLIER_BYTES)
+        for revision in earlier:
+            if not decisions.gives_way(revision):
+                return reopened(revision) if decisions.stood(revision, now) else None
+            below = revision.version
+    return None
 
 
 def _open(ports: MemoryPorts, principal: Principal, about: Decided, head: Head | None) -> Head:

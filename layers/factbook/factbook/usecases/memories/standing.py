@@ -52,12 +52,13 @@ def own_scope(principal: Principal) -> Scope | None:
 
 
 def living(heads: Iterable[Head], now: str) -> list[Fact]:
-    """The memories that take a place: current and not past their end, what waits included; each once, oldest first."""
+    """The memories that take a place: current and unexpired, what waits or no longer holds included; each once, oldest
+    first.
+    """
     by_id: dict[str, Fact] = {}
     for head in heads:
         fact = head.fact
-        there = not fact.expired(now) and (fact.valid_until is None or now < fact.valid_until)
-        if there and (fact.id not in by_id or not head.beside):
+        if not fact.expired(now) and (fact.id not in by_id or not head.beside):
             by_id[fact.id] = fact
     return oldest_first(by_id.values())
 
