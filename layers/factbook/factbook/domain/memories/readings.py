@@ -51,7 +51,7 @@ _INSIDE = re.compile(r"(?<=\w)[.\-*~|·•^`'+=\\\u00ad]{1,2}(?=\w)")
 _SPACED = re.compile(
     r"(?<!\w)[a-z\u00df-\u024f\u0370-\u052f](?:[ \t\n][a-z\u00df-\u024f\u0370-\u052f]){2,}(?!\w)"
 )
-_LEET_WORD = re.compile(r"[\w@$€!|]*[^\W\d_][\w@$€!|]*")
+_LEET_WORD = re.compile(r"[\w@$€!|]+")
 _LEET_SIGN = re.compile(r"[0134578@$€]|[!|](?=\w)")
 _LEET = str.maketrans("03458@$€7|!", "oeasbaseTli".lower())
 
@@ -96,7 +96,9 @@ def _forms(text: str) -> Iterator[str]:
 
 
 def _spelled(word: str, one: str) -> str:
-    return word.replace("1", one).translate(_LEET) if _LEET_SIGN.search(word) else word
+    if not _LEET_SIGN.search(word) or not any(map(str.isalpha, word)):
+        return word
+    return word.replace("1", one).translate(_LEET)
 
 
 def _without_look_alikes(text: str) -> str:

@@ -21,6 +21,7 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 ANY = "any"
 """The language of words that are the same in all."""
@@ -30,9 +31,10 @@ _VOWEL_SIGNS = "\u0900-\u0963\u0966-\u0dff"  # of Indic scripts: no word charact
 _SENTENCE_END = "[.!?\u2026](?=[\\s\"')\\]]|$)|[\n;\u3002\u0964\u0965\u061f\u06d4\u2028\u2029]"
 _PAUSE = "[,:()\\[\\]{}\"\u201c-\u201f\u00ab\u00bb\u3001\u300c-\u300f\u060c\u061b\u2014\u00a1\u00bf*>#`]|(?<!\\w)[-'\u2013\u2018]"
 _TOKEN = re.compile(
-    f"(?P<character>[{_CHARACTERS}])|(?P<word>(?:(?![{_CHARACTERS}_])[\\w{_VOWEL_SIGNS}])+)"
+    f"(?P<character>[{_CHARACTERS}])|(?P<word>@|(?:(?![{_CHARACTERS}_])[\\w{_VOWEL_SIGNS}])+)"
     f"|(?P<end>{_SENTENCE_END})|(?P<pause>{_PAUSE})"
 )
+_PIECE = re.compile(rf"[{_CHARACTERS}]|(?:(?![{_CHARACTERS}])[\w@*{_VOWEL_SIGNS}])+")
 _WORD, _CHARACTER, _SENTENCE = 2, 1, 1_000
 """Widths: a gap is measured in half words, and no gap of a pattern is as wide as the end of a sentence."""
 
@@ -50,32 +52,39 @@ class Entry:
 
 
 class Lexicon:
-    """Phrases by language and class. `fold` brings a phrase into the form that texts are compared in."""
+    """Phrases by language and class. `fold` brings them into the form that texts are compared in."""
 
     def __init__(self, phrases: Iterable[tuple[str, str, str]], fold: Callable[[str], str]) -> None:
-        """`phrases`: language, class, phrase."""
-        self._whole: dict[str, list[Entry]] = defaultdict(list)
+        """`phrases`: language, class, and phrases of it between commas."""
+        self._words: dict[str, list[Entry]] = defaultdict(list)
+        self._pairs: dict[tuple[str, str], list[Entry]] = defaultdict(list)
         self._beginnings: dict[str, list[Entry]] = defaultdict(list)
         self._endings: dict[str, list[Entry]] = defaultdict(list)
-        for language, name, phrase in phrases:
-            words = tuple(_words_of(fold(phrase)))
-            found = self._whole
-            if words[0].endswith("*"):
-                found = self._beginnings
-            elif words[0].startswith("*"):
-                found = self._endings
-            found[words[0].strip("*")].append(Entry(language, name, words))
+        for language, name, text in phrases:
+            for phrase in fold(text).split(","):
+                self._add(Entry(language, name, tuple(_PIECE.findall(phrase))))
         self._beginning_lengths = sorted(set(map(len, self._beginnings)))
         self._ending_lengths = sorted(set(map(len, self._endings)))
 
-    def entries(self, word: str) -> list[Entry]:
-        """Entries whose first word this may be."""
-        found = list(self._whole.get(word, ()))
+    def entries(self, word: str, following: str) -> list[Entry]:
+        """Entries that may begin with this word, before that one."""
+        found = [*self._words.get(word, ()), *self._pairs.get((word, following), ())]
         for length in self._beginning_lengths:
             found += self._beginnings.get(word[:length], ()) if length <= len(word) else ()
         for length in self._ending_lengths:
             found += self._endings.get(word[-length:], ()) if length < len(word) else ()
         return found
+
+    def _add(self, entry: Entry) -> None:
+        first, second = entry.words[0], "".join(entry.words[1:2])
+        if first.endswith("*"):
+            self._beginnings[first[:-1]].append(entry)
+        elif first.startswith("*"):
+            self._endings[first[1:]].append(entry)
+        elif second and "*" not in second:
+            self._pairs[first, second].append(entry)
+        else:
+            self._words[first].append(entry)
 
 
 @dataclass(slots=True)
@@ -167,12 +176,12 @@ class Reading:
             self._sentences.add(place)
 
     def _classify(self, lexicon: Lexicon) -> None:
-        known: dict[str, list[Entry]] = {}
+        known: dict[tuple[str, str], list[Entry]] = {}
         masked: dict[str, int] = {}
-        for start, word in enumerate(self._words):
-            entries = known.get(word)
+        for start, pair in enumerate(pairwise([*self._words, ""])):
+            entries = known.get(pair)
             if entries is None:
-                entries = known[word] = lexicon.entries(word)
+                entries = known[pair] = lexicon.entries(*pair)
             met = [entry for entry in entries if self._has(entry.words, start)]
             for entry in met:
                 if entry.name == "noise":
@@ -182,6 +191,9 @@ class Reading:
                     self._found[entry.language].spans[entry.name].append((start, start + len(entry.words)))
 
     def _has(self, phrase: tuple[str, ...], start: int) -> bool:
+        """Whether a phrase whose first word stands at `start` stands there whole."""
+        if len(phrase) == 1:
+            return True
         words = self._words[start : start + len(phrase)]
         return len(words) == len(phrase) and all(map(_is_form, words, phrase))
 
@@ -259,14 +271,3 @@ def _reached(ends: list[int], start: int, gap: int) -> bool:
     """Whether a phrase that begins at `start` follows one of `ends` closely enough."""
     place = bisect_left(ends, start - gap)
     return place < len(ends) and ends[place] <= start
-
-
-def _words_of(phrase: str) -> list[str]:
-    """The words of a phrase; a star stays at the word that it was written at."""
-    words: list[str] = []
-    for piece in phrase.split():
-        found = [match[0] for match in _TOKEN.finditer(piece) if match.lastgroup in ("character", "word")]
-        found[0] = ("*" if piece[0] == "*" else "") + found[0]
-        found[-1] += "*" if piece[-1] == "*" else ""
-        words += found
-    return words
