@@ -42,12 +42,12 @@ def reads_like_instruction(text: str) -> Reason | None:
 
 
 def content_reads_like_instruction(content: object) -> Reason | None:
-    """The same of any JSON value: of all its strings, keys included, each as a line and all in one line."""
+    """The same of any JSON value: of all its strings, keys included, each as a line, and of its values as one line."""
     if has_chat_message(content):
         return Reason.ROLE_MARKER
-    strings = list(_strings(content))
-    found = reads_like_instruction("\n".join(strings))
-    return found or (reads_like_instruction(" ".join(strings)) if len(strings) > 1 else None)
+    values = list(_strings(content, keys=False))
+    found = reads_like_instruction("\n".join(_strings(content, keys=True)))
+    return found or (reads_like_instruction(" ".join(values)) if len(values) > 1 else None)
 
 
 def rules_met(text: str) -> Iterator[Rule]:
@@ -85,14 +85,15 @@ def _is_speech(said: str) -> bool:
     return any(reading.spans(language, ["speech"]) for language in reading.languages)
 
 
-def _strings(content: object) -> Iterator[str]:
+def _strings(content: object, *, keys: bool) -> Iterator[str]:
     match content:
         case str():
             yield content
         case dict():
             for key, inner in content.items():
-                yield key
-                yield from _strings(inner)
+                if keys:
+                    yield key
+                yield from _strings(inner, keys=keys)
         case list():
             for inner in content:
-                yield from _strings(inner)
+                yield from _strings(inner, keys=keys)

@@ -10,7 +10,7 @@ _MARKUP = re.compile(
     r"<[|!/\s]{0,3}(?:system|assistant|instructions?|memor(?:y|ies)|prompt|tool[ -]?(?:calls?|results?|use)|function[ -]?calls?|thinking"
     r"|developer|im[ -]start|im[ -]end|start of turn|end of turn|eot|bos|eos|sys)\b[^<>\n]{0,200}>"
     r"|</\s?(?:user|human|important|admin|policy|rules?|context|secret|override|s|invoke|parameter)\s?>"
-    r"|<!--|<\||\|>|<<\s?sys|\[\s?/?\s?inst\s?\]|\[\s?/?\s?system\b[^\]\n]{0,40}\]|```\s?(?:system|instructions?|prompt)\b|\{\{[#/~ ]{0,3}(?:system|assistant)\b"
+    r"|<!--|<\|[^|<>\n]{1,40}\|>|<<\s?sys|\[\s?/?\s?inst\s?\]|\[\s?/?\s?system\b[^\]\n]{0,40}\]|```\s?(?:system|instructions?|prompt)\b|\{\{[#/~ ]{0,3}(?:system|assistant)\b"
     r"|!\[[^\]\n]{0,200}\]\(https?://[^)\s]{0,300}\?"
 )
 _ROLE_KEY = re.compile(r"[\"']?role[\"']?\s{0,3}[:=]\s{0,3}[\"'](?:system|assistant|developer|tool)[\"']")

@@ -10,7 +10,7 @@ import re
 import unicodedata
 from collections.abc import Iterator
 
-MAX_READINGS = 8
+MAX_READINGS = 5
 
 INVISIBLE = re.compile(
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f"

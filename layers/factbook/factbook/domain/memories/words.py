@@ -214,7 +214,7 @@ def _is_form(word: str, written: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class _Step:
+class Step:
     names: tuple[str, ...]
     gap: int
     begins: str
@@ -225,16 +225,16 @@ class Pattern:
     """A row of classes (see above), in some languages or, without any named, in each. In `ANY` it may mix them."""
 
     def __init__(self, text: str, languages: frozenset[str] = frozenset()) -> None:
-        self._languages = languages
-        self._steps = tuple(_steps(text))
+        self.languages = languages
+        self.steps = tuple(_steps(text))
 
     def found_in(self, reading: Reading) -> bool:
-        spoken = self._languages or frozenset(reading.languages) - {ANY}
+        spoken = self.languages or frozenset(reading.languages) - {ANY}
         return any(self._found(reading, language) for language in spoken)
 
     def _found(self, reading: Reading, language: str) -> bool:
         ends: list[int] | None = None
-        for step in self._steps:
+        for step in self.steps:
             spans = [
                 span
                 for span in reading.spans(language, step.names)
@@ -247,7 +247,7 @@ class Pattern:
         return True
 
 
-def _steps(text: str) -> Iterable[_Step]:
+def _steps(text: str) -> Iterable[Step]:
     gap = 0
     for part in text.split():
         if part.startswith(".."):
@@ -255,11 +255,11 @@ def _steps(text: str) -> Iterable[_Step]:
             continue
         bare = part.lstrip("^")
         names = tuple(bare.rstrip("$").split("|"))
-        yield _Step(names, gap, begins=part[: len(part) - len(bare)], ends=bare.endswith("$"))
+        yield Step(names, gap, begins=part[: len(part) - len(bare)], ends=bare.endswith("$"))
         gap = 0
 
 
-def _fits(step: _Step, span: Span, reading: Reading, language: str) -> bool:
+def _fits(step: Step, span: Span, reading: Reading, language: str) -> bool:
     if step.begins == "^" and not reading.begins_clause(span[0], language):
         return False
     if step.begins == "^^" and not reading.begins_sentence(span[0], language):
