@@ -20,8 +20,13 @@ _USED = re.compile(
     "|(?<=\U0001f3f4)[\U000e0061-\U000e007a]{4,6}\U000e007f"  # flags of regions
     "|(?<=[^\\W_])\u00ad(?=[^\\W_])"  # soft hyphens
 )
-_RIGHT_TO_LEFT = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]")
-_DIRECTION = re.compile("[\u061c\u200e\u200f\u202a-\u202c\u2066-\u2069]")
+_RTL = "\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc"  # letters that are written from right to left
+_RIGHT_TO_LEFT = re.compile(f"[{_RTL}]")
+_DIRECTION = re.compile(
+    "[\u061c\u200e\u200f]"  # marks, anywhere in a text that has such letters
+    f"|(?<=[{_RTL}])[\u202a-\u202c\u2066-\u2069]|(?<=[{_RTL}][ .,:])[\u202a-\u202c\u2066-\u2069]"  # after such a letter
+    f"|[\u202a-\u202c\u2066-\u2069](?=[ .,:]?[{_RTL}])"  # before one
+)
 
 _ESCAPED_RUN = re.compile(
     r"(?:%[2-7][0-9A-Fa-f]){8}|(?:\\u00[2-7][0-9A-Fa-f]){8}|(?:\\x[2-7][0-9A-Fa-f]){8}"

@@ -23,7 +23,7 @@ _SPEAKERS = {
     "system": "system|systeme|sistema|systeem|система|sistem|النظام|सिस्टम|系统|システム|developer|system prompt|system message|tool|function",
 }
 _TURN = re.compile(
-    r"(?:^|[\n.!?。。])[ \t>*#\[(\"'-]{0,6}(?:"
+    r"(?:^|[\n.!?;。])[ \t>*#\[(\"'-]{0,6}(?:"
     + "|".join(f"(?P<{role}>{names})" for role, names in _SPEAKERS.items())
     + r")[\])*]{0,3}[ \t]{0,2}:(?P<said>[^\n]{0,300})"
 )

@@ -85,11 +85,10 @@ def unescaped(text: str) -> str:
 
 
 def _forms(text: str) -> Iterator[str]:
-    plain = fold(text)
-    yield plain
+    yield fold(text)
     clear = fold(unescaped(text))
     yield clear
-    joined = _SPACED.sub(lambda run: re.sub(r"\s", "", run[0]), _INSIDE.sub("", clear))
+    joined = _SPACED.sub(lambda run: re.sub(r"\s", "", run[0]), _INSIDE.sub("", _read_as_latin(clear)))
     yield joined
     for one in "il":
         yield _LEET_WORD.sub(lambda word, one=one: _spelled(word[0], one), joined)  # type: ignore[misc]
@@ -102,20 +101,29 @@ def _spelled(word: str, one: str) -> str:
 
 
 def _without_look_alikes(text: str) -> str:
+    """The text with each word of two scripts in one: in Latin when all its letters look Latin, else in Cyrillic."""
     if not _OTHER_SCRIPT.search(text):
         return text
-    mostly_latin = len(_LATIN.findall(text)) > len(_OTHER_SCRIPT.findall(text))
-    return _WORD.sub(lambda word: _one_script(word[0], mostly_latin=mostly_latin), text)
+    return _WORD.sub(lambda word: _one_script(word[0]), text)
 
 
-def _one_script(word: str, *, mostly_latin: bool) -> str:
-    """A word of two scripts in one: in Latin when all its letters look Latin, else in Cyrillic."""
-    if not _OTHER_SCRIPT.search(word):
+def _one_script(word: str) -> str:
+    if not _OTHER_SCRIPT.search(word) or not _LATIN.search(word):
         return word
     latin = word.translate(_TO_LATIN)
-    if not _OTHER_SCRIPT.search(latin):
-        return latin if mostly_latin or _LATIN.search(word) else word
-    return word.translate(_TO_CYRILLIC)
+    return word.translate(_TO_CYRILLIC) if _OTHER_SCRIPT.search(latin) else latin
+
+
+def _read_as_latin(text: str) -> str:
+    """The text with each word that is all look-alikes in Latin: "асе" may be a word of its script, so this is a second reading."""
+    if not _OTHER_SCRIPT.search(text):
+        return text
+    return _WORD.sub(lambda word: _latin_if_all_looks_so(word[0]), text)
+
+
+def _latin_if_all_looks_so(word: str) -> str:
+    latin = word.translate(_TO_LATIN)
+    return word if _OTHER_SCRIPT.search(latin) else latin
 
 
 def _resolved(match: re.Match[str]) -> str:
