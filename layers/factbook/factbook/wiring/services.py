@@ -12,7 +12,6 @@ from factbook.adapters.facts.s3_blobs import S3Blobs
 from factbook.adapters.policy.dynamodb_policies import DynamoPolicies
 from factbook.api.access.authentication import Authenticator, secret_digest, token_text
 from factbook.api.cursors import Cursors
-from factbook.api.telemetry import kind_of, logger
 from factbook.domain.access.principals import Actor, Principal
 from factbook.domain.facts.fact import Fact
 from factbook.domain.strict_json import Json
@@ -169,6 +168,9 @@ class Services:
 
 
 def _report_unsettled(error: Exception) -> None:
+    # Imported here: the commands wire services too, and have no library for logs.
+    from factbook.api.telemetry import kind_of, logger
+
     logger.warning("a payload was neither kept nor removed", extra={"error": kind_of(error)})
 
 
