@@ -3,6 +3,7 @@
 import argparse
 import json
 import os
+from collections.abc import Iterable
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -33,6 +34,10 @@ NOT_ADMITTED = (
 )
 
 
+MOST_HELD = 10
+"""Facts under legal hold that a refusal names; a dry run names them all."""
+
+
 class ApiError(CommandError):
     """The service refused, or did not answer; then the status is 0."""
 
@@ -53,49 +58,89 @@ class Api:
     """Calls with one token."""
 
     def __init__(self, url: str, token: str) -> None:
+        url, token = url.strip(), token.strip()  # as they come out of a file or a copied line
+        if token[:7].lower() == "bearer " or token[:1] in "\"'":
+            raise BadService("Give the token alone, as it was printed, without Bearer and without quotes.")
+        if not (token.isascii() and token.isprintable()):
+            raise BadService("The token has characters that no token has. Copy it again.")
         try:
             parts = urllib3.util.parse_url(url)
         except LocationParseError:
             parts = urllib3.util.Url()
         if parts.scheme not in ("http", "https") or not parts.host:
             raise BadService(f"The service's URL must begin with http:// or https://, not {url!r}.")
-        self._url = url.rstrip("/")
-        if self._url.endswith("/v1"):
-            raise BadService(f"Give the URL without /v1: {self._url.removesuffix('/v1')}")
-        headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
-        self._http = urllib3.PoolManager(headers=headers, timeout=TIMEOUT)
+        self.url = url.rstrip("/")
+        before, api, _ = f"{self.url}/".partition("/v1/")
+        if api:
+            raise BadService(f"Give the URL without its path: {before}")
+        self._headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+        self._http = urllib3.PoolManager(timeout=TIMEOUT)
 
     def get(self, *path: str, **query: Any) -> Any:
         """JSON of a path given in parts, each encoded; parameters that are None are left out."""
+        return self._call("GET", path, query, retries=READING)
+
+    def post(self, body: Any, *path: str, key: str | None = None, **query: Any) -> Any:
+        """With an Idempotency-Key `key` the same request may be sent again, and is when its answer was lost."""
+        more = {} if key is None else {"Idempotency-Key": key}
+        retries = WRITING if key is None else READING
+        return self._call("POST", path, query, json.dumps(body).encode(), retries=retries, headers=more)
+
+    def lines(self, *path: str, **query: Any) -> list[bytes]:
+        """As `get`, of an answer of lines."""
+        data: bytes = self._answered("GET", path, query, retries=READING)
+        return data.splitlines()
+
+    def post_lines(self, lines: Iterable[bytes], *path: str, **query: Any) -> Any:
+        """A POST of lines that may be sent twice; its answer is JSON."""
+        sent = {"Content-Type": "application/x-ndjson"}
+        body = b"".join(line + b"\n" for line in lines)
+        return self._call("POST", path, query, body, retries=READING, headers=sent)
+
+    def delete(self, *path: str) -> Any:
+        return self._call("DELETE", path, {}, retries=WRITING)
+
+    def _call(
+        self, method: str, path: tuple[str, ...], query: dict[str, Any], body: bytes | None = None, **how: Any
+    ) -> Any:
+        answer = _json(self._answered(method, path, query, body, **how))
+        if answer is None:
+            raise ApiError(200, "no-json", f"{self.url} answered no JSON. Is it the service's URL?")
+        return answer
+
+    def _answered(
+        self,
+        method: str,
+        path: tuple[str, ...],
+        query: dict[str, Any],
+        body: bytes | None = None,
+        *,
+        retries: urllib3.Retry,
+        headers: dict[str, str] | None = None,
+    ) -> bytes:
         given = {name: value for name, value in query.items() if value is not None}
-        return self._call("GET", path, f"?{urlencode(given)}" if given else "", None)
-
-    def post(self, body: Any, *path: str) -> Any:
-        return self._call("POST", path, "", json.dumps(body).encode())
-
-    def _call(self, method: str, path: tuple[str, ...], query: str, body: bytes | None) -> Any:
-        target = self._url + "".join("/" + quote(part, safe="") for part in path) + query
-        retries = READING if method == "GET" else WRITING
+        target = self.url + "".join("/" + quote(part, safe="") for part in path)
+        target += f"?{urlencode(given)}" if given else ""
+        sent = self._headers | (headers or {})
         try:
-            response = self._http.request(method, target, body=body, retries=retries, redirect=False)
+            response = self._http.request(
+                method, target, body=body, headers=sent, retries=retries, redirect=False
+            )
         except HTTPError as error:
             raise ApiError(
                 0,
                 "no-answer",
-                f"{self._url} did not answer: {_reason(error)}. Check the URL and your network.",
+                f"{self.url} did not answer: {reason(error)}. Check the URL and your network.",
             ) from error
-        answer = _json(response.data)
         if response.status >= 300:
-            raise _refused(response.status, answer)
-        if answer is None:
-            raise ApiError(
-                response.status, "no-json", f"{self._url} answered no JSON. Is it the service's URL?"
-            )
-        return answer
+            raise _refused(response.status, _json(response.data))
+        return response.data
 
 
-def _reason(error: HTTPError) -> str:
+def reason(error: HTTPError) -> str:
     """Why there was no answer, in the system's words where it said why."""
+    if "WRONG_VERSION_NUMBER" in str(error):  # what TLS makes of an answer in plain http
+        return "it speaks http and not https"
     reason: BaseException | None = error.reason if isinstance(error, MaxRetryError) else error
     below = reason.__cause__ if reason is not None else None
     return (below.strerror if isinstance(below, OSError) else None) or str(reason)
@@ -114,7 +159,17 @@ def _refused(status: int, answer: Any) -> ApiError:
         return ApiError(status, "unknown", f"The service answered {status}. Is it the service's URL?")
     code = str(error.get("code"))
     message = NOT_ADMITTED if code == "auth-missing" else _first_issue(error) or str(error.get("message"))
-    return ApiError(status, shown(code), shown(message))
+    return ApiError(status, shown(code), shown(message + _held(error)))
+
+
+def _held(error: dict[str, Any]) -> str:
+    """Which facts a legal hold keeps, of an erasure that it refuses."""
+    details = error.get("details")
+    ids = details.get("factIds") if isinstance(details, dict) else None
+    if not isinstance(ids, list) or not ids:
+        return ""
+    more = f" and {len(ids) - MOST_HELD} more" if len(ids) > MOST_HELD else ""
+    return f" Held: {', '.join(map(str, ids[:MOST_HELD]))}{more}."
 
 
 def _first_issue(error: dict[str, Any]) -> str:

@@ -6,17 +6,15 @@ exit codes of both: 0 holds, 1 tampered, 2 incomplete, 3 unsupported
 
 import argparse
 import json
-import os
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from factbook_cli.answers import expected, number, shown
 from factbook_cli.api import Api, ApiError, add_service_options, connect
-from factbook_cli.errors import CommandError, UsageError
+from factbook_cli.errors import UsageError
+from factbook_cli.files import check_place, written
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -31,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     what.add_argument(
         "--all", action="store_true", help="every run, every leaf and every checkpoint (administrators)"
     )
-    export.add_argument("--out", type=Path, required=True, metavar="PATH")
+    export.add_argument("--out", type=Path, required=True, metavar="PATH", help="the file it goes to")
     export.add_argument(
         "--checkpoint",
         type=Path,
@@ -81,12 +79,12 @@ def _export(arguments: argparse.Namespace) -> int:
             "--checkpoint goes with --run; hold a whole log to a checkpoint with `factbook log audit --pinned NOTE`."
         )
     api = connect(arguments)
-    _check_place(arguments.out)
+    check_place(arguments.out)
     pinned = [_note(path) for path in arguments.checkpoint]
     if not arguments.as_is:
-        _make_checkpoint(api, [] if arguments.all else [arguments.run])
+        make_checkpoint(api, [] if arguments.all else [arguments.run])
     tell = _progress(quiet=arguments.quiet)
-    with _written(arguments.out) as file:
+    with written(arguments.out) as file:
         export = Export(api, file, tell)
         done = export.everything() if arguments.all else export.run(arguments.run, pinned)
     if arguments.json:
@@ -94,32 +92,6 @@ def _export(arguments: argparse.Namespace) -> int:
     else:
         print(f"{arguments.out}: {done.entries:,} entries of {done.runs:,} runs, {done.leaves:,} leaves")
     return 0
-
-
-def _check_place(out: Path) -> None:
-    """Raises UsageError before anything is begun where no file can be written."""
-    if out.is_dir():
-        raise UsageError(f"--out {out} is a folder. Give the name of a file.")
-    if out.exists() and not out.is_file():
-        raise UsageError(f"--out {out} is no regular file. Give the name of one.")
-    if not out.parent.is_dir():
-        raise UsageError(f"--out {out}: there is no folder {out.parent}. Make it first.")
-    if not os.access(out.parent, os.W_OK | os.X_OK):
-        raise UsageError(f"--out {out}: you may not write into the folder {out.parent}.")
-
-
-@contextmanager
-def _written(out: Path) -> Iterator[IO[bytes]]:
-    """A file that is there under its name once it is whole; what is left of a failed one is removed."""
-    unfinished = out.with_name(out.name + ".part")
-    try:
-        with unfinished.open("wb") as file:
-            yield file
-        unfinished.replace(out)
-    except OSError as error:
-        raise CommandError(f"{out} cannot be written: {error.strerror or error}.") from error
-    finally:
-        unfinished.unlink(missing_ok=True)
 
 
 def _note(path: Path) -> str:
@@ -143,11 +115,11 @@ CHECKPOINTS_AT_MOST = 20
 """Made for an export: a tenant with very many runs that grew takes several, of 20 seconds each."""
 
 
-WRONG_FOR_ALL = (0, 400, 401)
-"""No answer, a bad request or token: what ends the making of a checkpoint ends the export too, and is said once."""
+WRONG_FOR_ALL = (0, 400, 401, 405, 501)
+"""No answer, a bad request or token, another server: what ends the making of a checkpoint ends the export too, and is said once."""
 
 
-def _make_checkpoint(api: Api, runs: list[str]) -> None:
+def make_checkpoint(api: Api, runs: list[str]) -> None:
     """So that the newest entries are signed for, too. Who may not make one exports what is signed already."""
     try:
         for _ in range(CHECKPOINTS_AT_MOST):
@@ -166,14 +138,14 @@ def _make_checkpoint(api: Api, runs: list[str]) -> None:
 def _checkpoint(arguments: argparse.Namespace) -> int:
     api = connect(arguments)
     if arguments.out is not None:
-        _check_place(arguments.out)
+        check_place(arguments.out)
     path = ("v1", "memory", "checkpoints")
     made: Any = api.get(*path, "latest") if arguments.latest else api.post({}, *path)
     with expected("a checkpoint"):
         note, size = str(made["note"]), number(made["size"], "the size")
         kept = note.encode()
     if arguments.out is not None:
-        with _written(arguments.out) as file:
+        with written(arguments.out) as file:
             file.write(kept)
     if arguments.json:
         print(json.dumps(made))

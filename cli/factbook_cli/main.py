@@ -2,6 +2,7 @@
 
 import argparse
 import importlib
+import os
 import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
@@ -14,9 +15,27 @@ COMMANDS: Commands = {
     "token": ("factbook_cli.token", "a tenant's first administrator token, in a deployed service"),
     "vkey": ("factbook_cli.vkey", "the verifier key of a deployment, for auditors"),
     "index": ("factbook_cli.index", "repair or rebuild the search index, and say how far it is"),
+    "check": (
+        "factbook_cli.check",
+        "write, read, find, log, verify and delete in a running service, as a monitor would",
+    ),
+    "cost": ("factbook_cli.cost", "what a deployment costs a month, from what you do with it"),
+    "refresh": ("factbook_cli.refresh", "sources of mirrored facts that failed, and their facts sent again"),
     "log": ("factbook_cli.log", "export, verify and audit the log"),
+    "export": (
+        "factbook_cli.tenant_export",
+        "a tenant as one file: every revision, payload and log entry as stored",
+    ),
+    "import": (
+        "factbook_cli.tenant_import",
+        "the file of an exported tenant into an empty one, checked whole before",
+    ),
+    "erasure": ("factbook_cli.erasure", "erase, keep and replay the ledger, fetch and verify receipts"),
+    "doctor": ("factbook_cli.doctor", "look at all that Factbook stands on here, and say what is wrong"),
 }
 """Name → module and summary. A module has `add_arguments(parser)` and `run(arguments) -> int`, the exit code."""
+UNREAD = 141
+"""Exit code when nobody reads what is printed, as shells have it."""
 OF_THE_REPOSITORY = ("local", "demo")
 """Commands of the local runner, which only a checkout has."""
 
@@ -48,8 +67,6 @@ def parser_of(commands: Commands, chosen: str | None) -> argparse.ArgumentParser
 
 
 _Plain = argparse.RawDescriptionHelpFormatter
-INTERRUPTED = 130
-"""Exit code after Ctrl-C, as shells have it."""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -67,20 +84,28 @@ class _Parser(argparse.ArgumentParser):
 
 
 def main(argv: Sequence[str] | None = None) -> int:
+    """What a command line asks for; its exit code. Raises KeyboardInterrupt, when all is tidied up."""
     words = list(sys.argv[1:] if argv is None else argv)
     commands, chosen = known_commands(), words[0] if words else None
     parser = parser_of(commands, chosen)
     if chosen is not None and not chosen.startswith("-") and chosen not in commands:
         parser.error(_no_command(chosen, commands))
+    if chosen is not None and chosen.startswith("-") and chosen not in ("-h", "--help", "--version"):
+        parser.error(f"there is no option {chosen}")
+    if chosen is None:
+        parser.error(f"which command? There are {', '.join(commands)}")
     arguments = parser.parse_args(words)
     try:
-        return int(arguments.perform(arguments))
+        code = int(arguments.perform(arguments))
+        sys.stdout.flush()
+        return code
     except CommandError as error:
         return _say(arguments.name, str(error), error.exit_code)
+    except BrokenPipeError:  # whoever reads has enough of it, as of `| head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return UNREAD
     except OSError as error:
         return _say(arguments.name, in_plain_words(error), 1)
-    except KeyboardInterrupt:
-        return _say(arguments.name, "interrupted.", INTERRUPTED)
 
 
 def _no_command(name: str, commands: Commands) -> str:
@@ -94,7 +119,3 @@ def _no_command(name: str, commands: Commands) -> str:
 def _say(command: str, message: str, code: int) -> int:
     print(f"factbook {command}: {message}", file=sys.stderr)
     return code
-
-
-if __name__ == "__main__":
-    sys.exit(main())

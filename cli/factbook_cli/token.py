@@ -13,7 +13,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     where = parser.add_mutually_exclusive_group(required=True)
     where.add_argument("--stack", metavar="NAME", help="the deployed stack")
     where.add_argument("--table", metavar="NAME", help="its access table, where the stack may not be read")
-    parser.add_argument("--tenant", required=True, type=_name)
+    parser.add_argument("--tenant", required=True, type=_name, help="whose administrator it makes")
     parser.add_argument("--user", default="admin", type=_name, help="who holds the token (default: admin)")
 
 
@@ -27,11 +27,11 @@ def run(arguments: argparse.Namespace) -> int:
     from factbook.api.access.authentication import new_secret
     from factbook.settings import Settings
     from factbook.wiring.services import Services, ensure_admin_token
-    from factbook_cli.aws import aws_errors, stack_value
+    from factbook_cli.aws import aws_errors, client, stack_value
 
     table = arguments.table or stack_value(arguments.stack, "AccessTable")
     with aws_errors():
-        services = Services(Settings(access_table=table))
+        services = Services(Settings(access_table=table), client=client)
         token = ensure_admin_token(
             services, arguments.tenant, uuid.uuid4().hex[:16], new_secret(), arguments.user
         )

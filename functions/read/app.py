@@ -7,11 +7,12 @@ from factbook.api.facts import routes as facts
 from factbook.api.log import routes as log
 from factbook.api.memories import routes as memories
 from factbook.api.policy import routes as policy
+from factbook.api.portability import routes as portability
 from factbook.api.provenance import routes as provenance
 from factbook.api.retrieval import routes as retrieval
 from factbook.wiring.services import services
 
 app = App("read", services)
-for capability in (health, access, facts, memories, log, policy, provenance, retrieval):
+for capability in (health, access, facts, memories, log, policy, provenance, retrieval, portability):
     capability.add_reads(app)
 lambda_handler = app

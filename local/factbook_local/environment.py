@@ -1,9 +1,11 @@
 """The environment of a function: what Lambda sets, what the template says, and what differs on this machine."""
 
+import logging
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from factbook.settings import misspelt, read_settings
 from factbook_local.dataplane.process import CREDENTIALS, REGION
 from factbook_local.limits import LIMITS
 from factbook_local.stack import Function
@@ -14,8 +16,10 @@ _PASSED_ON = (
     "KINDGI_MEMORY_",
     "OPENSEARCH_",
     "FACTBOOK_BUILD",
+    "ERASURE_",
     "POWERTOOLS_",
     "OIDC_",
+    "REFRESH_",
     "AWS_LAMBDA_LOG_LEVEL",
 )
 """Settings that may be given on the command line: `MEMORY_EMBEDDINGS=… factbook local`."""
@@ -41,6 +45,30 @@ def machine_environment(caller: Mapping[str, str] = os.environ) -> dict[str, str
 def common_environment(environments: Iterable[Mapping[str, str]]) -> dict[str, str]:
     """What all of them agree on."""
     return dict(set.intersection(*(set(environment.items()) for environment in environments)))
+
+
+def unusable_settings(
+    functions: Iterable[Function], template: Template, caller: Mapping[str, str] = os.environ
+) -> list[str]:
+    """What the caller's environment and the template's parameters ask for and no function can do, a line each."""
+    asked: dict[str, str] = {}
+    for function in functions:
+        chosen = {name: value for name, value in function.environment.items() if name.startswith(_PASSED_ON)}
+        asked |= {name: _text(value) for name, value in template.resolve(chosen).items()}
+    asked |= _passed_on(caller)
+    found = read_settings(asked).problems
+    if (asked.get("POWERTOOLS_LOG_LEVEL") or "INFO").upper() not in logging.getLevelNamesMapping():
+        found.append("POWERTOOLS_LOG_LEVEL must be a level of logs, such as DEBUG, INFO or ERROR.")
+    return found
+
+
+def misspelt_settings(caller: Mapping[str, str] = os.environ) -> list[str]:
+    """Variables of the caller that look like a setting and are none, a line each."""
+    return misspelt(_passed_on(caller))
+
+
+def _passed_on(caller: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in caller.items() if name.startswith(_PASSED_ON)}
 
 
 def function_environment(
@@ -73,7 +101,7 @@ def function_environment(
     }
     environment |= asked
     environment |= {name: value for name, value in local.items() if name in asked or name == "SEARCH_SQLITE"}
-    environment |= {name: value for name, value in caller.items() if name.startswith(_PASSED_ON)}
+    environment |= _passed_on(caller)
     return environment
 
 

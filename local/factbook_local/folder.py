@@ -1,14 +1,18 @@
 """A data folder: one runner at a time, one version of its format."""
 
+import contextlib
+import errno
 import fcntl
 import os
 import secrets
 import shutil
+import sqlite3
 import tempfile
 import time
 from pathlib import Path
 
 FORMAT = "factbook local data 1"
+SECRET_BYTES = 32
 _LOCK, _VERSION, _SECRET = "lock", "format", "secret"
 _OURS = (
     _SECRET,
@@ -17,6 +21,7 @@ _OURS = (
     "state.sqlite-shm",
     "search",
     "checkpoint-key.pem",
+    "ledger-keys.json",
     _VERSION,  # last: until it is gone, a reset that was interrupted can be repeated
 )
 _GRACE_SECONDS = 10.0
@@ -33,11 +38,18 @@ class DataFolder:
     def __init__(self, path: Path, *, reset: bool = False) -> None:
         self.path = path
         if path.is_dir():
-            _refuse_foreign(path)  # before a lock is left in a folder that is not ours
+            check_foreign(path)  # before a lock is left in a folder that is not ours
+        self.mended: list[str] = []
+        """What was damaged and is made again, a line each."""
         self.lock_fd = _lock(path)
         try:
             self._prepare(reset=reset)
+            self._tighten()
+            self._drop_damaged_index()
             self.secret = self._read_secret()
+        except OSError as error:
+            os.close(self.lock_fd)
+            raise FolderError(not_written(path, error)) from error
         except BaseException:
             os.close(self.lock_fd)
             raise
@@ -48,12 +60,21 @@ class DataFolder:
 
     @property
     def search(self) -> Path:
-        (self.path / "search").mkdir(exist_ok=True)
-        return self.path / "search" / "index.sqlite"
+        """The search index, in a folder that is there then. Raises FolderError."""
+        folder = self.path / "search"
+        try:
+            folder.mkdir(mode=0o700, exist_ok=True)
+        except OSError as error:
+            raise FolderError(f"{folder} is no folder. Remove it: the search index is made again.") from error
+        return folder / "index.sqlite"
 
     @property
     def signing_key(self) -> Path:
         return self.path / "checkpoint-key.pem"
+
+    @property
+    def ledger_keys(self) -> Path:
+        return self.path / "ledger-keys.json"
 
     def close(self) -> None:
         os.close(self.lock_fd)
@@ -69,27 +90,73 @@ class DataFolder:
     def _prepare(self, *, reset: bool) -> None:
         """Only a folder that says it is ours is ever emptied."""
         version = self.path / _VERSION
-        _refuse_foreign(self.path)
+        check_foreign(self.path)
         if version.exists() and reset:
             self._empty()
         if not version.exists():
             write_private(version, FORMAT.encode())
-        found = version.read_text(encoding="utf-8").strip()
-        if found != FORMAT:
-            raise FolderError(
-                f"{self.path} holds {found!r}, this version reads {FORMAT!r}. "
-                "Start with --reset to empty it, or give another --data folder."
-            )
+        check_format(self.path)
+
+    def _tighten(self) -> None:
+        """What is kept here is for its owner alone, whatever a former start or a copy has left."""
+        ours = [self.path / name for name in (_LOCK, *_OURS)]
+        for place in (self.path, *ours, *self.path.glob("search/*")):
+            with contextlib.suppress(OSError):  # it is not there, or another's
+                place.chmod(place.stat().st_mode & ~0o077)
+
+    def _drop_damaged_index(self) -> None:
+        """The index is a cache: one that is no database is removed, and made again by the start."""
+        file = self.search
+        if not file.exists():
+            return
+        try:
+            with contextlib.closing(sqlite3.connect(file)) as index:
+                index.execute("SELECT count(*) FROM sqlite_master")
+        except sqlite3.OperationalError:
+            return  # in use, or of another's: the functions say so
+        except sqlite3.DatabaseError:
+            for damaged in file.parent.glob(file.name + "*"):
+                damaged.unlink()
+            self.mended.append(f"{file} was damaged. It is made again from the tables.")
 
     def _read_secret(self) -> bytes:
         """What the tenants' first tokens derive from, so that every start on this folder gives the same ones."""
         file = self.path / _SECRET
         if not file.exists():
-            write_private(file, secrets.token_bytes(32))
-        return file.read_bytes()
+            write_private(file, secrets.token_bytes(SECRET_BYTES))
+        return read_secret(file)
 
 
-def _refuse_foreign(path: Path) -> None:
+def not_written(place: Path, error: OSError) -> str:
+    """What to do about a folder or file that the system does not let us write."""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return f"{place} cannot be written: {error.strerror}. Make room, or give another --data folder."
+    return f"{place} cannot be used: {error.strerror}. Give another --data folder."
+
+
+def read_secret(file: Path) -> bytes:
+    """Raises FolderError for one that is damaged: an empty one would give two folders the same tokens."""
+    secret = file.read_bytes()
+    if len(secret) != SECRET_BYTES:
+        raise FolderError(
+            f"{file} is damaged: it has {len(secret)} bytes, not {SECRET_BYTES}. Put it back from a copy, or remove it: "
+            "the next start makes another, and prints new tokens."
+        )
+    return secret
+
+
+def check_format(path: Path) -> None:
+    """Raises FolderError for a folder that another version wrote."""
+    version = path / _VERSION
+    found = version.read_text(encoding="utf-8", errors="replace").strip() if version.exists() else FORMAT
+    if found != FORMAT:
+        raise FolderError(
+            f"{path} holds {found!r}, this version reads {FORMAT!r}. "
+            "Start with --reset to empty it, or give another --data folder."
+        )
+
+
+def check_foreign(path: Path) -> None:
     """Raises FolderError for a folder that holds files and does not say that it is ours."""
     try:
         names = {entry.name for entry in path.iterdir()}
@@ -132,8 +199,12 @@ def _lock(path: Path) -> int:
                 ) from None
             time.sleep(0.05)
         else:
-            os.ftruncate(fd, 0)
-            os.pwrite(fd, str(os.getpid()).encode(), 0)
+            try:
+                os.ftruncate(fd, 0)
+                os.pwrite(fd, str(os.getpid()).encode(), 0)
+            except OSError as error:
+                os.close(fd)
+                raise FolderError(not_written(path, error)) from error
             return fd
 
 

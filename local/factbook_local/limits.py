@@ -41,6 +41,7 @@ LIMITS = {
     "index changes": Limit(
         1, "indexes made or removed by one UpdateTable", _DYNAMODB_API + "UpdateTable.html"
     ),
+    "neighbours": Limit(100, "results of one SearchVectors", _DYNAMODB_API + "SearchVectors.html"),
     "expired for": Limit(
         5 * 365 * 86_400,
         "seconds since a time to live, after which an item is no longer removed",

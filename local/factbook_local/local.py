@@ -3,13 +3,16 @@
 import argparse
 import asyncio
 import contextlib
+import errno
 import json
 import os
 import signal
 import sys
 from pathlib import Path
 
+from factbook_local import progress
 from factbook_local.dataplane.process import DataPlaneEnded
+from factbook_local.environment import misspelt_settings
 from factbook_local.folder import FolderError, write_private
 from factbook_local.runner import Options, Runner, StartError
 from factbook_local.template import TemplateError
@@ -18,6 +21,8 @@ LAST_PORT = 65535
 MAX_TENANT = 256
 CANNOT_START, BROKEN = 2, 1
 """Exit codes: it never served; what it stands on ended under it. 0: it was asked to end."""
+
+TO_EMBED = "to turn it on, start with MEMORY_EMBEDDINGS=built-in, or with MEMORY_EMBEDDINGS=openai-compat, MEMORY_EMBEDDINGS_URL and MEMORY_EMBEDDINGS_MODEL"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -93,7 +98,13 @@ def run(arguments: argparse.Namespace) -> int:
         verbose=arguments.verbose,
         parameters=dict(arguments.parameter),
     )
-    code = asyncio.run(_run(options, arguments.ready_file))
+    os.umask(0o077)  # what this and its processes write down is for its owner alone
+    try:
+        code = asyncio.run(_run(options, arguments.ready_file))
+    except OSError as error:
+        if error.errno != errno.EMFILE:
+            raise
+        code = _say("a process may open too few files here. Allow more: ulimit -n 1024", CANNOT_START)
     sys.stdout.flush()
     sys.stderr.flush()
     # All is saved and ended; what is left are threads that wait for answers of a data plane that is gone.
@@ -124,23 +135,29 @@ async def _run(options: Options, ready_file: Path | None) -> int:
     loop = asyncio.get_running_loop()
     for number in _ending_signals():
         loop.add_signal_handler(number, asked.set)
+    for line in misspelt_settings():
+        _tell(line)
     runner = Runner(options)
     ended = asyncio.ensure_future(asked.wait())
     written: bytes | None = None
     try:
         starting = asyncio.ensure_future(runner.start())
+        showing = asyncio.ensure_future(progress.show(runner.doing))
         await asyncio.wait([starting, ended], return_when=asyncio.FIRST_COMPLETED)
+        await _ended(showing)
         if not starting.done():
-            starting.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await starting
+            await _ended(starting)
             return 0
         starting.result()
+        for line in runner.mended:
+            _tell(line)
         if ready_file is not None:
             written = _write_ready_file(ready_file, runner)
         await _announce(runner)
+        looking = asyncio.ensure_future(_tell_what_is_not_there(runner))
         broken = asyncio.ensure_future(runner.until_broken())
         await asyncio.wait([broken, ended], return_when=asyncio.FIRST_COMPLETED)
+        looking.cancel()
         if not ended.done():
             return _say(broken.result(), BROKEN)
         broken.cancel()
@@ -152,6 +169,27 @@ async def _run(options: Options, ready_file: Path | None) -> int:
         await runner.stop()
         if ready_file is not None and written is not None:
             _remove_ready_file(ready_file, written)
+
+
+async def _ended(task: "asyncio.Future[None]") -> None:
+    """Cancel a task and wait until it has ended, however it does."""
+    task.cancel()
+    with contextlib.suppress(asyncio.CancelledError, Exception):
+        await task
+
+
+async def _tell_what_is_not_there(runner: Runner) -> None:
+    """What the settings name and does not answer: the service serves without it, and nobody would know why."""
+    from factbook_cli import probes
+
+    settings, loop = runner.settings, asyncio.get_running_loop()
+    asked = [probes.search] if settings.opensearch_url else []
+    with_endpoint = settings.semantic and settings.memory_embeddings == "openai-compat"
+    if with_endpoint and not settings.memory_embeddings_api_key.startswith("arn:"):
+        asked.append(probes.embeddings)
+    problems = [(await loop.run_in_executor(None, ask, settings)).problem for ask in asked]
+    for problem in list(filter(None, problems)) or ([runner.behind] if runner.behind else []):
+        _tell(problem)
 
 
 def _write_ready_file(file: Path, runner: Runner) -> bytes:
@@ -172,8 +210,13 @@ def _remove_ready_file(file: Path, written: bytes) -> None:
 
 
 def _say(message: str, code: int) -> int:
-    print(f"factbook: {message}", file=sys.stderr, flush=True)
+    for line in message.splitlines():
+        _tell(line)
     return code
+
+
+def _tell(line: str) -> None:
+    print(f"factbook: {line}", file=sys.stderr, flush=True)
 
 
 async def _announce(runner: Runner) -> None:
@@ -184,6 +227,8 @@ async def _announce(runner: Runner) -> None:
     lines += [f"  token ({name})  {text}" for name, text in runner.tokens.items()]
     if search := await runner.search_line():
         lines.append(f"  search  {search}")
+        if not runner.settings.semantic:
+            lines.append(f"          {TO_EMBED}")
     if token:
         lines += [
             "",

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from pydantic.json_schema import JsonSchemaMode, models_json_schema
 
 from factbook import __version__
-from factbook.api.app import App, Route
+from factbook.api.app import JSON, App, Route
 from factbook.api.errors import STATUSES
 from factbook.api.models import ErrorAnswer
 from factbook.domain import errors as e
@@ -116,7 +116,7 @@ def _operation(route: Route, named: Named) -> dict[str, Any]:
     if route.public:
         operation["security"] = []
     if route.body is not None:
-        content = {"application/json": {"schema": named[(route.body, "validation")]}}
+        content = {route.takes: {"schema": named[(route.body, "validation")]}}
         operation["requestBody"] = {"required": _needs_body(route.body), "content": content}
     return operation
 
@@ -157,6 +157,8 @@ def _success(route: Route, named: Named) -> dict[str, Any]:
         location = {"description": "A presigned download", "schema": {"type": "string"}}
         return {"description": "Redirect", "headers": {"Location": location}}
     answer: dict[str, Any] = {"description": route.summary}
+    if route.gives != JSON:
+        answer["content"] = {route.gives: {"schema": {"type": "string"}}}
     if route.answer is not None:
         answer["content"] = {"application/json": {"schema": named[(route.answer, "serialization")]}}
     return answer

@@ -16,14 +16,15 @@ import urllib3
 import uvicorn
 from urllib3.exceptions import HTTPError
 
+from factbook.settings import Settings, read_settings
 from factbook_local.dataplane.process import ACCOUNT, CREDENTIALS, REGION, DataPlaneProcess
-from factbook_local.environment import common_environment, function_environment
+from factbook_local.environment import common_environment, function_environment, unusable_settings
 from factbook_local.folder import DataFolder, TemporaryFolder
 from factbook_local.gateway import Gateway
 from factbook_local.invoke import InvokeApi
 from factbook_local.routes import Router
 from factbook_local.shared_imports import shared_modules
-from factbook_local.signer import ensure_signing_key
+from factbook_local.signer import ensure_ledger_keys, ensure_signing_key
 from factbook_local.sockets import listen
 from factbook_local.stack import STACK, Function, read_stack
 from factbook_local.template import Template
@@ -32,12 +33,13 @@ from factbook_local.workers import Pool, Zygote
 BUSY_FUNCTIONS = ("write", "read")
 """Functions that keep at least four workers warm; the others keep one."""
 MOST_WORKERS = 8
+COMPARING = "Comparing the search index with the tables …"
 RECONCILED = ("index", "checkpoint")
 """Functions that hear `{"factbook": "reconcile"}` before the service is ready: a first start makes the search index."""
 
 
 class StartError(Exception):
-    """The runner cannot start; the message says why and what to do."""
+    """The runner cannot start; each line of the message says why and what to do."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +65,10 @@ class Runner:
         self.pools: dict[str, Pool] = {}
         self.failures: dict[str, str] = {}
         self.timings: dict[str, float] = {}
+        self.behind = ""
+        """Why the search index is not in line with the tables, if so."""
         self._began = time.perf_counter()
+        self._doing = "Starting …"
         self._exit = contextlib.AsyncExitStack()
         self._servers: list[_Server] = []
 
@@ -76,6 +81,8 @@ class Runner:
         self._invoke_url = f"http://127.0.0.1:{invoke_listener.getsockname()[1]}"
         self.template = Template(self.options.template, _pseudo_parameters(), self.options.parameters)
         self.stack = read_stack(self.template)
+        if unusable := unusable_settings(self.stack.functions.values(), self.template):
+            raise StartError("\n".join(unusable))
         self.folder = (
             DataFolder(self.options.data, reset=self.options.reset)
             if self.options.data
@@ -83,10 +90,13 @@ class Runner:
         )
         self._exit.callback(self.folder.close)
         self._mark("template")
+        self._doing = f"Reading the state of {self.options.data} …" if self.options.data else "Starting …"
         await self._start_processes()
+        self._doing = "Loading the functions …"
         await self._start_functions()
         self._serve(InvokeApi(self.pools), invoke_listener)
         await self._start_pumps()
+        self._doing = COMPARING
         await self._reconcile()
         self._mark("reconciled")
         self._serve(Gateway(Router(self.stack.routes), self.pools, self.url, ACCOUNT), listener)
@@ -168,7 +178,11 @@ class Runner:
         await asyncio.gather(*(pool.start() for pool in self.pools.values()))
 
     def _local_settings(self) -> dict[str, str]:
-        local = {"CHECKPOINT_SIGNER": f"file:{self.folder.signing_key}"}
+        local = {
+            "CHECKPOINT_SIGNER": f"file:{self.folder.signing_key}",
+            "ERASURE_LEDGER_KEYS": f"file:{self.folder.ledger_keys}",
+        }
+        ensure_ledger_keys(self.folder.ledger_keys)
         asked = {
             name: value
             for function in self.stack.functions.values()
@@ -176,7 +190,7 @@ class Runner:
         }
         origin = str(self.template.resolve(asked.get("CHECKPOINT_ORIGIN", ""))) or "factbook.local"
         self.vkey = ensure_signing_key(self.folder.signing_key, origin)
-        if not os.environ.get("OPENSEARCH_URL"):
+        if not os.environ.get("OPENSEARCH_URL") and not self.template.resolve(asked.get("VECTORS_TABLE", "")):
             local |= {"SEARCH_SQLITE": str(self.folder.search), "OPENSEARCH_URL": ""}
         return local
 
@@ -246,6 +260,21 @@ class Runner:
         for logical, outcome in zip(wanted, outcomes, strict=True):
             if outcome.error is not None:
                 self.failures[logical] = f"did not reconcile: {outcome.error['errorMessage']}"
+            else:
+                self.behind = self.behind or json.loads(outcome.body).get("problem") or ""
+
+    async def doing(self) -> str:
+        """What a start is about now; of the search index, how many records have been looked at."""
+        if self._doing is not COMPARING:
+            return self._doing
+        index = next(
+            (name for name, each in self.stack.functions.items() if each.paths[0].name == "index"), ""
+        )
+        if not index or index in self.failures:
+            return COMPARING
+        outcome = await self.pools[index].invoke(b'{"factbook": "progress"}')
+        job = json.loads(outcome.body).get("job") if outcome.error is None else None
+        return f"{COMPARING} {job['records']:,} records so far" if job else COMPARING
 
     def _serve(self, application: Any, listener: socket.socket) -> None:
         server = _Server(
@@ -313,6 +342,19 @@ class Runner:
             )
             return str(answer["search"])
         return ""
+
+    @property
+    def mended(self) -> list[str]:
+        """What of the data folder was damaged and is made again, a line each."""
+        return self.folder.mended
+
+    @property
+    def settings(self) -> Settings:
+        """Those of all functions together."""
+        together: dict[str, str] = {}
+        for environment in self.environments.values():
+            together |= environment
+        return read_settings(together)
 
     async def until_broken(self) -> str:
         """Waits for as long as the data plane runs; answers what happened to it."""

@@ -123,6 +123,10 @@ _NAME_PROPERTIES = ("FunctionName", "TableName", "BucketName", "QueueName", "Nam
 
 def read_stack(template: Template) -> Stack:
     """Read a template's functions and event sources. Raises TemplateError for what local mode cannot run."""
+    if template.of_type("AWS::OpenSearchService::Domain"):
+        raise TemplateError(
+            "local mode makes no search domain: leave Search out, and set OPENSEARCH_URL to one"
+        )
     stack = Stack(template)
     for logical, (name, properties) in stack.named("AWS::Serverless::Function").items():
         stack.functions[logical] = _function(template, logical, name, properties)

@@ -1,6 +1,7 @@
 """What the demo's chapters share: the running service, calls to it, and lines on the screen."""
 
 import json
+import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,13 +37,27 @@ class Story:
         """One request as curl would send it; its status and JSON."""
         headers = {"Authorization": f"Bearer {token or self.token}", "Content-Type": "application/json"}
         sent = None if body is None else json.dumps(body)
-        answer = self.http.request(method, self.ready.url + path, body=sent, headers=headers, redirect=False)
+        answer = self.http.request(method, self.ready.url + path, body=sent, headers=headers, retries=False)
         return answer.status, json.loads(answer.data) if answer.data else None
 
     def new_token(self, kind: str, name: str, **grants: Any) -> str:
         status, made = self.call("POST", "/v1/access/tokens", {"actor": {"kind": kind, "id": name}, **grants})
         check(status == 201, f"a token for {kind}:{name}")
         return str(made["token"])
+
+
+def factbook(story: Story, *arguments: str) -> tuple[int, str]:
+    """Run `factbook …` as a person would; its exit code and first line."""
+    offline = arguments[1] in ("audit", "verify")
+    service = [] if offline else ["--url", story.ready.url, "--token", story.token]
+    done = subprocess.run(
+        [sys.executable, "-m", "factbook_cli", *arguments, *service],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    lines = (done.stdout or done.stderr).strip().splitlines() or [""]
+    return done.returncode, lines[0].replace(str(story.folder) + "/", "")
 
 
 def say(text: str) -> None:

@@ -14,6 +14,7 @@ NO_VALUE = object()
 """What `AWS::NoValue` resolves to: the property is left out."""
 _PLACEHOLDER = re.compile(r"\$\{([^}]+)\}")
 _WHOLE = re.compile("-?[0-9]{1,15}", re.ASCII)
+_LIST = "CommaDelimitedList"
 _SHOWN = 60
 """Characters of a refused value that a message shows."""
 
@@ -22,11 +23,11 @@ class TemplateError(Exception):
     """The template says something local mode cannot do; the message says where and what."""
 
 
-class _Loader(yaml.SafeLoader):
-    """SafeLoader that knows `!Ref`, `!GetAtt`, `!Sub` and the other short forms."""
+class _Loader(yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader):  # type: ignore[misc]  # one or the other
+    """SafeLoader, in C where there is one, that knows `!Ref`, `!GetAtt`, `!Sub` and the other short forms."""
 
 
-def _short_form(loader: yaml.SafeLoader, suffix: str, node: yaml.Node) -> Any:
+def _short_form(loader: Any, suffix: str, node: yaml.Node) -> Any:
     value: Any
     if isinstance(node, yaml.ScalarNode):
         value = loader.construct_scalar(node)
@@ -61,14 +62,13 @@ class Template:
         self._globals: dict[str, Any] = document.get("Globals") or {}
         self._conditions: dict[str, Any] = document.get("Conditions") or {}
         declared = document.get("Parameters") or {}
+        self._lists = {name for name, spec in declared.items() if spec.get("Type") == _LIST}
         self._parameters = {
             name: str(spec["Default"]) for name, spec in declared.items() if "Default" in spec
         }
         for name, value in (parameters or {}).items():
             if name not in declared:
-                raise TemplateError(
-                    f"the template has no parameter {name!r}; it has {', '.join(declared) or 'none'}"
-                )
+                raise TemplateError(_no_parameter(name, list(declared)))
             _check_parameter(name, value, declared[name])
             self._parameters[name] = value
         self.resources: dict[str, dict[str, Any]] = {
@@ -124,15 +124,24 @@ class Template:
                 return self._substitute(argument)
             case "Fn::If":
                 return self.resolve(argument[1] if self._holds(argument[0]) else argument[2])
+            case "Fn::Join":
+                between, parts = self.resolve(argument)
+                return str(between).join(map(str, parts))
+        return self._judged(name, self.resolve(argument))
+
+    def _judged(self, name: str, argument: Any) -> bool:
+        """What a function of conditions and rules says of what is resolved."""
+        match name:
             case "Fn::Equals":
-                left, right = self.resolve(argument)
-                return str(left) == str(right)
+                return str(argument[0]) == str(argument[1])
+            case "Fn::EachMemberEquals":
+                return all(member == argument[1] for member in argument[0])
             case "Fn::Not":
-                return not self.resolve(argument[0])
+                return not argument[0]
             case "Fn::And":
-                return all(self.resolve(argument))
+                return all(argument)
             case "Fn::Or":
-                return any(self.resolve(argument))
+                return any(argument)
         raise TemplateError(f"local mode does not know {name}")
 
     def _holds(self, condition: str) -> bool:
@@ -144,7 +153,8 @@ class Template:
         if name in self._pseudo:
             return self._pseudo[name]
         if name in self._parameters:
-            return self._parameters[name]
+            value = self._parameters[name]
+            return _members(value) if name in self._lists else value
         return self._attribute(name, "Ref")
 
     def _attribute(self, resource: str, attribute: str) -> str:
@@ -168,11 +178,16 @@ class Template:
         return _PLACEHOLDER.sub(value, text)
 
 
+def _members(value: str) -> list[str]:
+    return [member.strip() for member in value.split(",")]
+
+
 def _check_parameter(name: str, value: str, declared: Mapping[str, Any]) -> None:
     """Raises TemplateError for a value that CloudFormation would refuse, or a number that is not whole."""
     allowed = [str(each) for each in declared.get("AllowedValues", [value])]
     pattern = declared.get("AllowedPattern", ".*")
     number = declared.get("Type") == "Number"
+    members = _members(value) if declared.get("Type") == _LIST else [value]
     if number and _WHOLE.fullmatch(value) is None:
         wrong = "must be a whole number"
     elif number and int(value) < declared.get("MinValue", int(value)):
@@ -183,12 +198,18 @@ def _check_parameter(name: str, value: str, declared: Mapping[str, Any]) -> None
         wrong = f"must be one of {', '.join(each or '(empty)' for each in allowed)}"
     elif len(value) > declared.get("MaxLength", len(value)):
         wrong = f"must have {declared['MaxLength']} characters or fewer"
-    elif re.fullmatch(pattern, value, re.DOTALL) is None:
+    elif not all(re.fullmatch(pattern, member, re.DOTALL) for member in members):
         wrong = declared.get("ConstraintDescription", f"must match {pattern}")
     else:
         return
     shown = value if len(value) <= _SHOWN else value[:_SHOWN] + "…"
     raise TemplateError(f"the parameter {name} {wrong}, not {shown!r}")
+
+
+def _no_parameter(name: str, declared: list[str]) -> str:
+    meant = next((each for each in declared if each.lower() == name.lower()), None)
+    said = f"the template has no parameter {name!r}"
+    return f"{said}: is it {meant!r}?" if meant else f"{said}; it has {', '.join(declared) or 'none'}"
 
 
 def _merged(common: Any, own: Any) -> Any:

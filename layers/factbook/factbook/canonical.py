@@ -4,6 +4,8 @@ The log's form refuses numbers that two readers could take for different ones: i
 form is only compared, so it writes every integer in full and refuses nothing a strict parse lets through.
 """
 
+from collections.abc import Callable
+from json.encoder import encode_basestring
 from typing import Any
 
 import rfc8785
@@ -14,6 +16,7 @@ from factbook.domain.strict_json import check_depth
 SAFE_INTEGER = 2**53
 PLAIN_FLOATS_END = 1e21
 """From 2^53 up to here RFC 8785 writes a float without an exponent, and a reader takes it for an integer."""
+_CONSTANTS = {None: "null", True: "true", False: "false"}
 
 
 def log_canonical(value: Any) -> str:
@@ -30,18 +33,46 @@ def log_canonical(value: Any) -> str:
 
 def content_canonical(value: Any) -> bytes:
     """The bytes a fact's contentHash is over: RFC 8785, integers of any size written in full."""
-    if isinstance(value, bool) or not isinstance(value, int | dict | list):
-        return rfc8785.dumps(value)
-    if isinstance(value, int):
-        return str(value).encode()
-    if isinstance(value, list):
-        return b"[" + b",".join(content_canonical(item) for item in value) + b"]"
-    members = sorted(value.items(), key=lambda member: member[0].encode("utf-16-be"))
-    return (
-        b"{"
-        + b",".join(rfc8785.dumps(name) + b":" + content_canonical(item) for name, item in members)
-        + b"}"
-    )
+    pieces: list[str] = []
+    _write(value, pieces.append)
+    return "".join(pieces).encode()
+
+
+def _write(value: Any, out: Callable[[str], None]) -> None:
+    if isinstance(value, str):
+        out(encode_basestring(value))  # escapes what RFC 8785 does, and as it does
+    elif isinstance(value, float):
+        out(_float(value))
+    elif value is None or isinstance(value, bool):
+        out(_CONSTANTS[value])
+    elif isinstance(value, int):
+        out(str(value))
+    elif isinstance(value, list):
+        before = "["
+        for item in value:
+            out(before)
+            _write(item, out)
+            before = ","
+        out("]" if value else "[]")
+    else:
+        before = "{"
+        for name in sorted(value, key=_utf_16):
+            out(before + encode_basestring(name) + ":")
+            _write(value[name], out)
+            before = ","
+        out("}" if value else "{}")
+
+
+def _utf_16(name: str) -> bytes:
+    return name.encode("utf-16-be")
+
+
+def _float(value: float) -> str:
+    """Python and ECMAScript write the same shortest digits; they differ in exponents, and in what is whole."""
+    text = repr(value)
+    if value and "e" not in text and "n" not in text:
+        return text.removesuffix(".0")
+    return rfc8785.dumps(value).decode()
 
 
 def _refuse_ambiguous_numbers(value: Any) -> None:

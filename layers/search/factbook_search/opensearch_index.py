@@ -7,19 +7,18 @@ that it exists, so no write can create an index, whatever the cluster's settings
 import json
 import re
 import secrets
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from opensearchpy import OpenSearch
 
 from factbook.domain.errors import SearchUnavailable
-from factbook.domain.retrieval.documents import Change, check_filter
+from factbook.domain.retrieval.documents import FORMAT, Change, check_filter
 from factbook.ports.retrieval.index import (
     EmbeddingSpace,
     Entry,
     EntryPage,
-    Hit,
     IndexInfo,
     IndexMissing,
     KeywordLeg,
@@ -30,8 +29,9 @@ from factbook.ports.retrieval.index import (
     VectorLeg,
 )
 
+from .opensearch_answers import Response, answer, best_of_each, error_type, is_short, total
 from .opensearch_client import MISSING, UNAVAILABLE, outages
-from .opensearch_queries import Engine, count_body, index_body, leg_body, neighbours_of
+from .opensearch_queries import Body, Engine, hits_body, index_body, kept_body, neighbours_of
 from .opensearch_writes import apply_changes
 
 READ_SECONDS = 10
@@ -39,9 +39,6 @@ ADMIN_SECONDS = 30
 SERVER_SHARE = 0.8
 """The part of a search's time after which the service is to give up. It is less than 1 so that the answer of a fast leg
 still arrives when the other leg is too slow."""
-TIME_EXCEEDED = {"time_exceeded_exception", "Time exceeded"}
-"""Texts by which the service says that a search ran into its timeout; some come as the type of a cause, some as its
-reason."""
 LOOKUP = 1_000
 
 
@@ -55,14 +52,12 @@ class OpenSearchIndex:
         *,
         engine: Engine = "lucene",
         shards: int = 1,
-        replicas: int = 1,
         approximate: bool = True,
     ) -> None:
         self._client = client
         self.prefix = prefix
         self._engine = engine
         self._shards = shards
-        self._replicas = replicas
         self._approximate = approximate
 
     def search(
@@ -71,17 +66,16 @@ class OpenSearchIndex:
         for leg in legs:
             check_filter(leg.filter)
         answers: list[LegAnswer] = [() for _ in legs]
-        asked = {at: neighbours_of(leg) for at, leg in enumerate(legs) if not _is_empty(leg)}
-        found = self._ask(tenant, [(legs[at], near) for at, near in asked.items()], timeout, index)
-        short = {}
-        for at, (response, passing) in zip(asked, found, strict=True):
-            answers[at] = answer = _answer(response, legs[at])
-            if _is_short(answer, response, legs[at], passing):
-                short[at] = passing
-        again = self._ask(tenant, [(legs[at], near) for at, near in short.items()], timeout, index)
-        for at, (response, _) in zip(short, again, strict=True):
-            answers[at] = _answer(response, legs[at])
-        if legs and all(isinstance(answer, LegFailure) for answer in answers):
+        asked = {at: _Asked(leg, neighbours_of(leg)) for at, leg in enumerate(legs) if not _is_empty(leg)}
+        short: dict[int, _Asked] = {}
+        for at, (hits, kept) in self._ask(tenant, asked, timeout, index):
+            answers[at] = found = answer(legs[at], hits, kept)
+            if is_short(legs[at], found, hits, kept):
+                neighbours = total(kept) if isinstance(legs[at], VectorLeg) else 0
+                short[at] = _Asked(legs[at], neighbours, one_each=True)
+        for at, (hits, kept) in self._ask(tenant, short, timeout, index):
+            answers[at] = _joined(legs[at], answers[at], answer(legs[at], hits, kept))
+        if legs and all(isinstance(each, LegFailure) for each in answers):
             raise SearchUnavailable(UNAVAILABLE)
         return answers
 
@@ -119,7 +113,12 @@ class OpenSearchIndex:
         with outages():
             found = self._client.indices.get(index=f"{self.prefix}-*", request_timeout=READ_SECONDS)
         return [
-            IndexInfo(name, _space(body["mappings"]["_meta"]), self.prefix in body["aliases"])
+            IndexInfo(
+                name,
+                _space(body["mappings"]["_meta"]),
+                self.prefix in body["aliases"],
+                current=body["mappings"]["_meta"].get("format") == FORMAT,
+            )
             for name, body in sorted(found.items())
             if body["mappings"].get("_meta", {}).get("prefix") == self.prefix
         ]
@@ -132,9 +131,9 @@ class OpenSearchIndex:
             space,
             self._engine,
             shards=self._shards,
-            replicas=self._replicas,
             approximate=self._approximate,
         )
+        body["mappings"]["_meta"]["format"] = FORMAT
         body["aliases"] = {self._write_alias(name): {}}
         with outages():
             self._client.indices.create(index=name, body=body, request_timeout=ADMIN_SECONDS)
@@ -154,33 +153,45 @@ class OpenSearchIndex:
         except IndexMissing:
             return
 
+    def purge(self) -> None:
+        """The service is told to write down what it has, and to rewrite the segments that hold replaced documents.
+
+        It works on after its answer. A replaced document is kept for half a minute after it was written down, for copies
+        that have to catch up: a purge after that lets it go. Snapshots keep what they have.
+        """
+        names = ",".join(info.name for info in self.indexes())
+        if not names:
+            return
+        with outages():
+            self._client.indices.flush(index=names, request_timeout=ADMIN_SECONDS)
+            self._client.indices.forcemerge(
+                index=names,
+                params={"only_expunge_deletes": "true", "wait_for_completion": "false"},
+                request_timeout=ADMIN_SECONDS,
+            )
+
     def _write_alias(self, index: str | None) -> str:
         return self.prefix if index is None else f"{index}.writes"
 
     def _ask(
-        self, tenant: str, legs: Sequence[tuple[Leg, int]], timeout: float, index: str | None
-    ) -> list[tuple[dict[str, Any], int]]:
-        """For each leg its response and, for a vector, how many documents pass its filter: one `_msearch`.
+        self, tenant: str, asked: Mapping[int, "_Asked"], timeout: float, index: str | None
+    ) -> Iterator[tuple[int, tuple[Response, Response]]]:
+        """By its place the answers to each leg's two bodies, hits and counts: one `_msearch` for all.
 
         A leg that only some shards answered counts as not answered.
         """
-        if not legs:
-            return []
+        if not asked:
+            return iter(())
         timeout_ms = max(1, int(timeout * SERVER_SHARE * 1000))
-        bodies = [leg_body(tenant, leg, near, timeout_ms) for leg, near in legs]
-        bodies += [count_body(tenant, leg, timeout_ms) for leg, _ in legs if isinstance(leg, VectorLeg)]
+        bodies = [body for each in asked.values() for body in each.bodies(tenant, timeout_ms)]
         header = {"index": index or self.prefix, "allow_partial_search_results": False}
         lines = [line for body in bodies for line in (header, body)]
         with outages():
-            answer = self._client.msearch(body=lines, params={"request_timeout": timeout})
-        responses: list[dict[str, Any]] = answer["responses"]
-        if any(_error_type(response) == "index_not_found_exception" for response in responses):
+            found = self._client.msearch(body=lines, params={"request_timeout": timeout})
+        responses: list[Response] = found["responses"]
+        if any(error_type(response) == "index_not_found_exception" for response in responses):
             raise IndexMissing(MISSING)
-        counts = map(_total, responses[len(legs) :])
-        return [
-            (response, next(counts) if isinstance(leg, VectorLeg) else 0)
-            for (leg, _), response in zip(legs, responses, strict=False)
-        ]
+        return zip(asked, zip(responses[::2], responses[1::2], strict=True), strict=True)
 
     def _heads(
         self, rules: list[dict[str, Any]], size: int, after: list[str] | None, index: str | None
@@ -206,48 +217,29 @@ class OpenSearchIndex:
         return map(_entry, found["hits"]["hits"])
 
 
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A leg as it is sent. One that came back short is sent again: for as many `neighbours` as there are documents, which
+    the service then compares one by one; for words, for the best document of each record as the service judges.
+    """
+
+    leg: Leg
+    neighbours: int
+    one_each: bool = False
+
+    def bodies(self, tenant: str, timeout_ms: int) -> tuple[Body, Body]:
+        hits = hits_body(tenant, self.leg, self.neighbours, timeout_ms, one_each=self.one_each)
+        return hits, kept_body(tenant, self.leg, timeout_ms)
+
+
+def _joined(leg: Leg, first: LegAnswer, second: LegAnswer) -> LegAnswer:
+    if isinstance(leg, VectorLeg) or not isinstance(first, tuple) or not isinstance(second, tuple):
+        return second
+    return best_of_each((*first, *second), leg.limit)
+
+
 def _is_empty(leg: Leg) -> bool:
     return leg.limit < 1 or (isinstance(leg, KeywordLeg) and not leg.terms)
-
-
-def _is_short(answer: LegAnswer, response: dict[str, Any], leg: Leg, passing: int) -> bool:
-    """Whether a vector leg found fewer records than it should have.
-
-    That happens when chunks of a few records fill all places, and when the graph of many similar vectors returns too few.
-    The leg is then asked again for as many neighbours as there are documents: the service compares those one by one.
-    """
-    if isinstance(leg, KeywordLeg) or isinstance(answer, LegFailure):
-        return False
-    return len(answer) < leg.limit and _total(response) < passing
-
-
-def _total(response: dict[str, Any]) -> int:
-    return 0 if "error" in response else int(response["hits"]["total"]["value"])
-
-
-def _answer(response: dict[str, Any], leg: Leg) -> LegAnswer:
-    if "error" in response:
-        causes = response["error"].get("root_cause", [])
-        late = any(TIME_EXCEEDED & {cause.get("type"), cause.get("reason")} for cause in causes)
-        return LegFailure("timeout" if late else "unavailable")
-    if response["timed_out"]:
-        return LegFailure("timeout")
-    hits = map(_hit, response["hits"]["hits"])
-    return tuple(hits if isinstance(leg, KeywordLeg) else map(_cosine, hits))
-
-
-def _error_type(response: dict[str, Any]) -> str:
-    return str(response["error"].get("type")) if "error" in response else ""
-
-
-def _cosine(hit: Hit) -> Hit:
-    """The service's score of a vector is (1 + cosine) / 2."""
-    return replace(hit, score=min(1.0, max(-1.0, 2 * hit.score - 1)))
-
-
-def _hit(found: dict[str, Any]) -> Hit:
-    fields = found["fields"]
-    return Hit(fields["id"][0], found["_score"], fields["chunk"][0], found["_version"] // 2)
 
 
 def _entry(found: dict[str, Any]) -> Entry:

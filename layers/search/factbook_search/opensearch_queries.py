@@ -2,6 +2,10 @@
 
 A caller's words appear as values of `term` only, never in a query language. Every leg is a filter that begins with its
 tenant, and the k-NN leg carries that filter inside, so that it narrows the neighbours before they are counted.
+
+Each leg is two bodies: its hits, and what of the documents that pass its filter has to be known. For a keyword leg the
+service's own score only chooses the hits; the score that counts is made of which terms and marks (`bm25`) a hit has, told
+by the names of the conditions it matches, and of the counts in the second body.
 """
 
 from typing import Any, Literal
@@ -10,6 +14,8 @@ from factbook.domain.filters import AllOf, AnyOf, Equals, Filter, Missing, Not, 
 from factbook.domain.retrieval.documents import KEYWORD_FIELDS, NUMBER_FIELDS
 from factbook.ports.retrieval.index import EmbeddingSpace, KeywordLeg, Leg, VectorLeg
 
+from .bm25 import K1, B, told_levels
+
 Engine = Literal["lucene", "faiss"]
 Body = dict[str, Any]
 
@@ -17,6 +23,8 @@ MOST_NEIGHBOURS = 10_000
 FEWEST_NEIGHBOURS = 300
 """The least number of neighbours to ask for. A smaller number would find fewer of the right ones and save little time. Lucene
 compares a filtered set of this size or less one by one."""
+FEWEST_HITS = 100
+"""The least number of documents to score for a keyword leg: the service chooses them by a score that is not ours."""
 EXACT_BELOW = 20_000
 """faiss compares filtered sets up to this size one by one; lucene decides by itself."""
 
@@ -27,15 +35,16 @@ def index_body(
     engine: Engine,
     *,
     shards: int,
-    replicas: int,
     approximate: bool,
 ) -> Body:
     """Strict mapping, versions given by the writer, BM25 as in the other adapter."""
     index: Body = {
         "number_of_shards": shards,
-        "number_of_replicas": replicas,
+        "auto_expand_replicas": "0-1",  # a copy as soon as there is another node; one node alone is whole without
         "refresh_interval": "1s",
-        "similarity": {"default": {"type": "BM25", "k1": 1.2, "b": 0.75}},
+        # A purge rewrites every segment that has a replaced document, however few they are.
+        "merge.policy.expunge_deletes_allowed": 0,
+        "similarity": {"default": {"type": "BM25", "k1": K1, "b": B}},
     }
     properties: Body = {
         "tenant": {"type": "keyword"},
@@ -45,6 +54,8 @@ def index_body(
         "live": {"type": "boolean"},
         "embedded": {"type": "boolean"},
         "text": {"type": "text", "analyzer": "whitespace", "index_options": "freqs"},
+        "marks": {"type": "text", "analyzer": "whitespace", "index_options": "docs", "norms": False},
+        "length": {"type": "integer"},
         **{name: {"type": "keyword"} for name in KEYWORD_FIELDS},
         **{name: {"type": "long"} for name in NUMBER_FIELDS},
     }
@@ -101,34 +112,75 @@ def query(rule: Filter) -> Body:
             return {"range": {rule.field: given}} if given else {"exists": {"field": rule.field}}
 
 
-def leg_body(tenant: str, leg: Leg, neighbours: int, timeout_ms: int) -> Body:
-    """One search of an `_msearch`: the best chunk of each record, equal scores by id. It returns ids, never the texts."""
-    rule = within(tenant, leg.filter)
+def hits_body(tenant: str, leg: Leg, neighbours: int, timeout_ms: int, *, one_each: bool = False) -> Body:
+    """The documents that a leg finds: ids, never the texts. Equal scores are ordered by id.
+
+    `one_each`: only the best document of each record, as the service judges. Of vectors always: there it judges as we do.
+    """
+    rule, size = within(tenant, leg.filter), leg.limit
     if isinstance(leg, KeywordLeg):
-        terms = [{"term": {"text": {"value": term}}} for term in leg.terms]
-        matching: Body = {"bool": {"filter": [rule], "should": terms, "minimum_should_match": 1}}
+        size = max(leg.limit, FEWEST_HITS)
+        matching: Body = {
+            "bool": {
+                "filter": [rule],
+                "should": [_named("text", term, str(at)) for at, term in enumerate(leg.terms)],
+                "minimum_should_match": 1,
+                "must_not": [_never(_marked(leg.terms))],
+            }
+        }
     else:
         matching = {"knn": {"vector": {"vector": list(leg.vector), "k": neighbours, "filter": rule}}}
+    collapsed = one_each or isinstance(leg, VectorLeg)
     return {
         "query": matching,
-        "collapse": {"field": "id"},
+        **({"collapse": {"field": "id"}} if collapsed else {}),
         "sort": ["_score", {"id": "asc"}],
-        "size": leg.limit,
+        "size": size,
         "timeout": f"{timeout_ms}ms",
-        "track_total_hits": isinstance(leg, VectorLeg),
+        "track_total_hits": True if isinstance(leg, VectorLeg) else size + 1,
         "_source": False,
         "version": True,
-        "docvalue_fields": ["id", "chunk"],
+        "docvalue_fields": ["id", "chunk", "length"],
     }
 
 
-def count_body(tenant: str, leg: VectorLeg, timeout_ms: int) -> Body:
-    """Counts the documents that pass a vector leg's filter, up to MOST_NEIGHBOURS."""
+def _named(field: str, value: str, name: str) -> Body:
+    return {"term": {field: {"value": value, "_name": name}}}
+
+
+def _marked(terms: tuple[str, ...]) -> list[Body]:
+    return [
+        _named("marks", f"{term}#{level}", f"{at}#{level}")
+        for at, term in enumerate(terms)
+        for level in told_levels(terms)
+    ]
+
+
+def _never(conditions: list[Body]) -> Body:
+    """Conditions that no document is asked for: only their names count, and they are looked at for the hits alone.
+
+    No document has the chunk -1, so the service drops the whole before it searches.
+    """
+    return {"bool": {"filter": [{"term": {"chunk": -1}}, {"bool": {"should": conditions}}]}}
+
+
+def kept_body(tenant: str, leg: Leg, timeout_ms: int) -> Body:
+    """What of the documents that pass a leg's filter has to be known.
+
+    For words: how many have any, their mean length, and how many hold each term. For a vector: how many have one, up to
+    MOST_NEIGHBOURS.
+    """
+    rule = within(tenant, leg.filter)
+    body: Body = {"size": 0, "timeout": f"{timeout_ms}ms"}
+    if isinstance(leg, VectorLeg):
+        having_one = {"bool": {"filter": [rule, {"exists": {"field": "vector"}}]}}
+        return {**body, "query": having_one, "track_total_hits": MOST_NEIGHBOURS}
+    holding = {str(at): {"term": {"text": {"value": term}}} for at, term in enumerate(leg.terms)}
     return {
-        "query": {"bool": {"filter": [within(tenant, leg.filter), {"exists": {"field": "vector"}}]}},
-        "size": 0,
-        "timeout": f"{timeout_ms}ms",
-        "track_total_hits": MOST_NEIGHBOURS,
+        **body,
+        "query": rule,
+        "track_total_hits": False,
+        "aggs": {"length": {"stats": {"field": "length"}}, "holding": {"filters": {"filters": holding}}},
     }
 
 

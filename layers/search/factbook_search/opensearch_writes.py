@@ -18,6 +18,7 @@ from factbook.domain.filters import values_of
 from factbook.domain.retrieval.documents import Change, Put, Tombstone, change_problem, document_id
 from factbook.ports.retrieval.index import IndexMissing, Refused
 
+from .bm25 import marks
 from .opensearch_client import MISSING, RETRYABLE, outages
 
 BULK_BYTES = 4_000_000
@@ -115,6 +116,7 @@ def _document(change: Change, at: int) -> Document:
     if isinstance(change, Tombstone):
         return Document(change, at, _version(change), _tombstone(change, at))
     chunk = change.chunks[at]
+    tokens = chunk.tokens.split()
     source: dict[str, Any] = {
         "tenant": change.tenant,
         "id": change.id,
@@ -123,7 +125,10 @@ def _document(change: Change, at: int) -> Document:
         "live": True,
         "embedded": change.embedded,
         "text": chunk.tokens,
+        "marks": " ".join(marks(tokens)),
     }
+    if tokens:
+        source["length"] = len(tokens)
     for name in change.fields:
         values = values_of(change.fields, name)
         source[name] = list(values) if len(values) != 1 else values[0]

@@ -45,7 +45,11 @@ def _joined(word: str, conditions: list[Condition], empty: str) -> Condition:
 
 
 def _one_of(field: str, wanted: tuple[str | int, ...]) -> Condition:
-    """The values are passed as one JSON array, since SQLite limits the number of parameters."""
+    """Several values are passed as one JSON array, since SQLite limits the number of parameters. One is compared by
+    itself: a condition is looked at for each document of a tenant.
+    """
+    if len(wanted) == 1 and field != MANY:
+        return f"(d.{field} IS ?)", [*wanted]
     listed = "(SELECT value FROM json_each(?))"
     if field == MANY:
         sql = f"EXISTS (SELECT 1 FROM json_each(coalesce(d.{field}, '[]')) WHERE value IN {listed})"

@@ -1,6 +1,7 @@
 """The search index in one SQLite file, for local use: several processes may open it at once.
 
-FTS5 gives the postings, sqlite-vec the distances. One transaction compares a change's version with what is there and
+FTS5 gives the postings, sqlite-vec the distances. A search by words looks at all documents that its filter keeps: their
+number and lengths count, and nobody else's (`bm25`). One transaction compares a change's version with what is there and
 applies it, so changes that arrive out of order need no more care.
 """
 # ruff: noqa: S608 - names in a statement are the product's own; every value is bound
@@ -21,6 +22,7 @@ import sqlite_vec
 from factbook.domain.errors import SearchUnavailable
 from factbook.domain.filters import AllOf, Equals, Filter, values_of
 from factbook.domain.retrieval.documents import (
+    FORMAT,
     KEYWORD_FIELDS,
     NUMBER_FIELDS,
     Change,
@@ -45,14 +47,19 @@ from factbook.ports.retrieval.index import (
     VectorLeg,
 )
 
+from .bm25 import marks
 from .sqlite_filters import MANY, condition
-from .sqlite_schema import COLUMNS, REGISTRY, WHOLE, create_tables, drop_tables
+from .sqlite_schema import COLUMNS, FORMAT_COLUMN, REGISTRY, WHOLE, create_tables, drop_tables
+from .sqlite_words import Words
 
 _MISSING = "There is no search index. Rebuild it."
-K1, B = 1.2, 0.75
 NEAREST = 4096
 """The most neighbours sqlite-vec gives."""
 STEPS_BETWEEN_LOOKS = 20_000
+MERGED_AT_ONCE = 1_000
+"""Pages of the inverted index: four megabytes."""
+IDLE_CHANGES = 2
+"""A merge that makes fewer changes than these had nothing to do."""
 _OUTAGES = (
     apsw.BusyError,
     apsw.LockedError,
@@ -65,19 +72,6 @@ _OUTAGES = (
     apsw.SchemaChangeError,
 )
 
-# (k1 + 1) tf / (tf + k1 (1 - b + b dl / avgdl)) · ln(1 + (N - n + 0.5) / (n + 0.5)), as OpenSearch 2 has it.
-_KEYWORD = """
-WITH found(term, doc, tf) AS MATERIALIZED (
-  SELECT term, doc, count(*) FROM terms_{k} WHERE term IN (SELECT value FROM json_each(:terms)) GROUP BY term, doc),
-whole(n, average) AS MATERIALIZED (SELECT count(*), avg(length) FROM docs_{k} WHERE live = 1 AND length > 0),
-weight(term, idf) AS MATERIALIZED (
-  SELECT term, ln(1 + ((SELECT n FROM whole) - count(*) + 0.5) / (count(*) + 0.5)) FROM found GROUP BY term),
-scored(doc, score) AS MATERIALIZED (
-  SELECT doc, sum(idf * ({k1} + 1) * tf / (tf + {k1} * (1 - {b} + {b} * l.length / (SELECT average FROM whole))))
-  FROM weight CROSS JOIN found USING (term) CROSS JOIN docs_{k} l ON l.rowid = doc GROUP BY doc)
-SELECT d.id, max(score), d.chunk, d.version FROM scored CROSS JOIN docs_{k} d ON d.rowid = doc
-WHERE {condition} GROUP BY d.id ORDER BY 2 DESC, d.id LIMIT :limit
-"""
 _NEAREST = """
 SELECT d.id, 1 - near.distance, d.chunk, d.version FROM (
   SELECT rowid, distance FROM vectors_{k} WHERE vector MATCH :vector AND k = :near AND tenant = :tenant
@@ -100,8 +94,9 @@ class SqliteIndex:
             self._db.enable_load_extension(False)  # noqa: FBT003
             self._db.pragma("journal_mode", "wal")
             self._db.pragma("synchronous", "normal")
+            self._db.pragma("secure_delete", "on")  # what is deleted is overwritten, in every process
             with self._transaction("IMMEDIATE"):
-                self._db.execute(REGISTRY)
+                self._make_registry()
 
     def close(self) -> None:
         self._db.close()
@@ -170,10 +165,11 @@ class SqliteIndex:
         try:
             with self._transaction():
                 rows = self._db.execute(
-                    f"SELECT name, model, dimensions, active FROM indexes WHERE {WHOLE} ORDER BY k"
+                    f"SELECT name, model, dimensions, active, format FROM indexes WHERE {WHOLE} ORDER BY k"
                 )
                 return [
-                    IndexInfo(name, _space(model, size), bool(active)) for name, model, size, active in rows
+                    IndexInfo(name, _space(model, size), bool(active), current=made == FORMAT)
+                    for name, model, size, active, made in rows
                 ]
         except IndexMissing:
             return []
@@ -183,12 +179,13 @@ class SqliteIndex:
         slug = re.sub(r"[^a-z0-9]+", "-", (model or "keyword").lower()).strip("-")[:40]
         name = f"{slug}-{secrets.token_hex(4)}"
         with self._transaction("IMMEDIATE"):
-            self._db.execute(REGISTRY)
+            self._make_registry()
             lost: Any = self._db.execute(f"DELETE FROM indexes WHERE NOT {WHOLE} RETURNING k")
             for (k,) in lost.fetchall():
                 self._drop_tables(k)
             self._db.execute(
-                "INSERT INTO indexes(name, model, dimensions) VALUES (?, ?, ?)", (name, model, dimensions)
+                "INSERT INTO indexes(name, model, dimensions, format) VALUES (?, ?, ?, ?)",
+                (name, model, dimensions, FORMAT),
             )
             k = self._db.last_insert_rowid()
             self._drop_tables(k)  # of a registry that was lost, and with it the count of its indexes
@@ -206,6 +203,43 @@ class SqliteIndex:
             row = self._db.execute("DELETE FROM indexes WHERE name = ? RETURNING k", (name,)).fetchone()
             if row is not None:
                 self._drop_tables(row[0])
+
+    def purge(self) -> None:
+        """Afterwards the file holds nothing else than what is in the indexes, and the write-ahead file is empty.
+
+        Words of removed documents stay in the segments of the inverted index until these are merged: its own option
+        `secure-delete` does nothing for one without content. Deleted rows are overwritten as they go, and with the file
+        written anew nothing stays between rows either. Raises SearchUnavailable while another process reads or writes.
+        """
+        for k in self._numbers():
+            self._merge(k)
+        with self._lock, _outages():
+            self._db.execute("VACUUM")
+            ((busy, _, _),) = self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        if busy:
+            raise SearchUnavailable("The search index is being read. Try again.")
+
+    def _numbers(self) -> list[int]:
+        with suppress(IndexMissing), self._transaction():
+            return [k for (k,) in self._db.execute(f"SELECT k FROM indexes WHERE {WHOLE}")]
+        return []
+
+    def _merge(self, k: int) -> None:
+        """All segments of an inverted index become one, some pages in a transaction: others write in between."""
+        pages = -MERGED_AT_ONCE  # negative: take part, all of you
+        while True:
+            with self._transaction("IMMEDIATE"):
+                before = self._db.total_changes()
+                self._db.execute(f"INSERT INTO words_{k}(words_{k}, rank) VALUES ('merge', ?)", (pages,))
+                if self._db.total_changes() - before < IDLE_CHANGES:
+                    return
+            pages = MERGED_AT_ONCE
+
+    def _make_registry(self) -> None:
+        self._db.execute(REGISTRY)
+        columns = self._db.execute("SELECT name FROM pragma_table_info('indexes')").fetchall()
+        if ("format",) not in columns:
+            self._db.execute(FORMAT_COLUMN)
 
     def _drop_tables(self, k: int) -> None:
         for statement in drop_tables(k):
@@ -233,10 +267,10 @@ class SqliteIndex:
             self._db.set_progress_handler(None)
 
     def _by_keyword(self, tenant: str, leg: KeywordLeg, k: int) -> LegAnswer:
-        where, values = _within(tenant, leg.filter)
-        sql = _KEYWORD.format(k=k, k1=K1, b=B, condition=where)
-        terms = json.dumps(leg.terms)
-        return _hits(self._db.execute(sql, {"terms": terms, "limit": leg.limit, **values}))
+        if not leg.terms or leg.limit < 1:
+            return ()
+        words = Words(self._db, k)
+        return words.best(words.scores(leg.terms, *_within(tenant, leg.filter)), leg.limit)
 
     def _by_meaning(self, tenant: str, leg: VectorLeg, table: "_Table") -> LegAnswer:
         """The nearest records. More neighbours are asked for as long as chunks of a few records fill all places."""
@@ -280,8 +314,10 @@ class SqliteIndex:
         fields = tuple(_stored(change, name) for name in (*KEYWORD_FIELDS, *NUMBER_FIELDS))
         for at, chunk in enumerate(change.chunks):
             head = (change.tenant, change.id, at, change.version, 1, len(change.chunks), change.embedded)
-            row = self._insert(k, (*head, len(chunk.tokens.split()), *fields))
-            self._db.execute(f"INSERT INTO words_{k}(rowid, text) VALUES (?, ?)", (row, chunk.tokens))
+            tokens = chunk.tokens.split()
+            row = self._insert(k, (*head, len(tokens), *fields))
+            words = [*dict.fromkeys(tokens), *marks(tokens)]
+            self._db.execute(f"INSERT INTO words_{k}(rowid, text) VALUES (?, ?)", (row, " ".join(words)))
             if chunk.vector is not None:
                 vector = sqlite_vec.serialize_float32(chunk.vector)
                 self._db.execute(
@@ -305,7 +341,7 @@ class SqliteIndex:
                 yield
                 self._db.execute("COMMIT")
             finally:
-                if self._db.in_transaction:
+                if self._db.in_transaction:  # SQLite has ended it by itself where the disk is full
                     self._db.execute("ROLLBACK")
 
 

@@ -12,6 +12,7 @@ import json
 import os
 import re
 import socket
+import sqlite3
 import sys
 import threading
 import time
@@ -22,7 +23,7 @@ from typing import Any
 import uvicorn
 
 from factbook_local.dataplane.expiry import Expiry
-from factbook_local.dataplane.store import Cut, Store
+from factbook_local.dataplane.store import DAMAGED, FULL, UNUSABLE, Cut, Store
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -30,6 +31,8 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 SAVE_SECONDS = 0.5
 """Between two saves. What is acknowledged is on disk within this and one save's length."""
+MOST_WRITTEN_AHEAD = 10
+"""Saves between which the write-ahead file is emptied where no moment is quiet."""
 _KMS_READS = re.compile(r"Encrypt|Decrypt|GenerateDataKey|Sign|Verify|Describe|Get|List")
 _GATHER_SECONDS = 0.02
 """After the first record of a wait, so that what is written together is read together."""
@@ -73,6 +76,8 @@ class DataPlane:
         self.saves: dict[str, Any] = {"count": 0, "longestSeconds": 0.0, "cutSeconds": 0.0, "failed": 0}
         self._saving = asyncio.Lock()
         self._unsaved = ""
+        self._written_ahead = 0
+        """Saves since the write-ahead file was emptied."""
         self._watch()
 
     def _watch(self) -> None:
@@ -219,10 +224,14 @@ class DataPlane:
             began = time.perf_counter()
             cut = self.journal.cut()
             taken = time.perf_counter()
+            loop = asyncio.get_running_loop()
+            if not cut or self._written_ahead >= MOST_WRITTEN_AHEAD:
+                await self._settle_file(self._store)
             if not cut:
                 return
             try:
-                await asyncio.get_running_loop().run_in_executor(None, self._store.apply, cut)
+                await loop.run_in_executor(None, self._store.apply, cut)
+                self._written_ahead += 1
             except Exception as error:  # noqa: BLE001 - a full disk must not end the service
                 self._failed(cut, error)
                 return
@@ -230,6 +239,14 @@ class DataPlane:
             self.saves["count"] += 1
             self.saves["cutSeconds"] = max(self.saves["cutSeconds"], taken - began)
             self.saves["longestSeconds"] = max(self.saves["longestSeconds"], time.perf_counter() - began)
+
+    async def _settle_file(self, store: Store) -> None:
+        """In a quiet moment, or after so many saves without one: nothing that was deleted stays in the file."""
+        if self._written_ahead:
+            with contextlib.suppress(sqlite3.Error):  # a full disk: the next moment will do
+                loop = asyncio.get_running_loop()
+                await loop.run_in_executor(None, store.empty_the_write_ahead_file)
+                self._written_ahead = 0
 
     def _failed(self, cut: Cut, error: Exception) -> None:
         self.journal.put_back(cut)
@@ -293,7 +310,12 @@ def _end_with_stdin(stop: Callable[[], object]) -> None:
 
 
 async def serve(config: Config) -> None:
-    plane = DataPlane(config)
+    try:
+        plane = DataPlane(config)
+    except sqlite3.OperationalError as error:
+        sys.exit(FULL if error.sqlite_errorcode == sqlite3.SQLITE_FULL else UNUSABLE)
+    except (sqlite3.DatabaseError, json.JSONDecodeError):
+        sys.exit(DAMAGED)
     server = _Server(
         uvicorn.Config(
             plane,

@@ -1,5 +1,6 @@
 """Starting and ending the data plane, and speaking to it."""
 
+import contextlib
 import json
 import os
 import subprocess
@@ -10,10 +11,12 @@ from typing import Any
 import urllib3
 from urllib3.exceptions import HTTPError
 
+from factbook_local.dataplane.store import DAMAGED, FULL, UNUSABLE
 from factbook_local.sockets import listen
 
 REGION = "us-east-1"
 ACCOUNT = "000000000000"
+ENDING_SECONDS = 5.0
 CREDENTIALS = ("local", "local")
 """Not secret: the data plane listens on the loopback interface and checks no signature."""
 
@@ -31,6 +34,7 @@ class DataPlaneProcess:
         log: Any = None,
     ) -> None:
         listener = listen(0)
+        self._file = file
         self.url = f"http://127.0.0.1:{listener.getsockname()[1]}"
         config = {
             "socket_fd": listener.fileno(),
@@ -62,7 +66,9 @@ class DataPlaneProcess:
             control(self.url, "saves", seconds=seconds)
             _first_request(self.url)
         except HTTPError as error:
-            raise DataPlaneEnded(self._process.poll()) from error
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(ENDING_SECONDS)  # the connection ends a moment before the process does
+            raise DataPlaneEnded(self._process.poll(), self._file) from error
 
     def stop(self, seconds: float = 15.0) -> int:
         """Save and end. Answers the exit code."""
@@ -76,10 +82,15 @@ class DataPlaneProcess:
 
 
 class DataPlaneEnded(Exception):
-    """The data plane ended before it served."""
+    """The data plane ended before it served; the message says why and what to do."""
 
-    def __init__(self, code: int | None) -> None:
-        super().__init__(f"the data plane ended early (exit code {code})")
+    def __init__(self, code: int | None, file: Path | None) -> None:
+        said = {
+            DAMAGED: f"{file} is damaged. Put it back from a copy, or start with --reset, which empties the folder.",
+            UNUSABLE: f"{file} cannot be opened and written. Make it yours to write, or give another --data folder.",
+            FULL: f"{file} cannot be written: the disk is full. Make room, or give another --data folder.",
+        }
+        super().__init__(said.get(code or 0, f"the data plane ended early (exit code {code})"))
 
 
 def control(url: str, path: str, body: Any = None, *, seconds: float = 30.0) -> Any:

@@ -9,7 +9,7 @@ from factbook_local.clients import Clients
 from factbook_local.dataplane.process import ACCOUNT, REGION
 from factbook_local.stack import Stack
 
-_TABLE_FIELDS = ("KeySchema", "AttributeDefinitions", "GlobalSecondaryIndexes")
+_TABLE_FIELDS = ("KeySchema", "AttributeDefinitions", "GlobalSecondaryIndexes", "VectorIndexes")
 _QUEUE_FIELDS = ("VisibilityTimeout", "MessageRetentionPeriod")
 
 
@@ -32,7 +32,7 @@ def provision(stack: Stack, clients: Clients, api_url: str) -> None:
             for field in (*_TABLE_FIELDS, "StreamSpecification")
             if field in properties
         }
-        physical[logical] = _table(clients.dynamodb, name, stack.template.resolve(fields))
+        physical[logical] = _table(clients.dynamodb, name, sized(stack.template.resolve(fields)))
     for logical, (name, properties) in stack.named("AWS::S3::Bucket").items():
         physical[logical] = _bucket(
             clients.s3,
@@ -51,6 +51,12 @@ def provision(stack: Stack, clients: Clients, api_url: str) -> None:
             clients.sqs.set_queue_attributes(
                 QueueUrl=physical[logical]["Ref"], Attributes={"RedrivePolicy": json.dumps(redrive)}
             )
+
+
+def sized(fields: dict[str, Any]) -> dict[str, Any]:
+    """Fields of a table whose vector indexes have their dimensions as a number: parameters are texts."""
+    found = [{**index, "Dimensions": int(index["Dimensions"])} for index in fields.get("VectorIndexes", [])]
+    return fields | {"VectorIndexes": found} if found else fields
 
 
 def expiring_tables(stack: Stack) -> dict[str, str]:

@@ -42,6 +42,8 @@ class Journal:
         self.positions: dict[str, str] = {}
         self.trimmed: dict[str, str] = {}
         self._saved: dict[str, str] = {}
+        self._versions = {key: _versions(key) for key in _all_object_keys()}
+        """Of every object that is saved: a request to a bucket may change any of them, and does not say which."""
 
     def cut(self) -> Cut:
         """Take what changed, and start anew."""
@@ -55,9 +57,14 @@ class Journal:
             item = tables.get(key[0], {}).get("items", {}).get(key[1], {}).get(key[2])
             cut.items[key] = None if item is None else _dump(item)
         for account, bucket in self.buckets:
-            self.objects.update(_object_keys(account, bucket))
+            known = {key for key in self._versions if key[:2] == (account, bucket)}
+            keys = known | _object_keys(account, bucket)
+            self.objects.update(key for key in keys if self._versions.get(key) != _versions(key))
         for object_key in self.objects:
             stored = _stored_object(object_key)
+            self._versions[object_key] = _versions(object_key)
+            if stored is None:
+                del self._versions[object_key]
             if stored is None or len(stored[1]) <= LARGEST_KEPT:
                 cut.objects[object_key] = stored
             else:
@@ -73,6 +80,8 @@ class Journal:
         """A cut that could not be saved is part of the next one."""
         self.items.update(cut.items)
         self.objects.update(cut.objects)
+        for key in cut.objects:
+            self._versions.pop(key, None)
         self.documents.update(cut.documents)
         for name in cut.documents:
             self._saved.pop(name, None)
@@ -112,6 +121,19 @@ def _object_keys(account: str, bucket: str) -> set[ObjectKey]:
     keys = set(record["objects"])
     keys.update(key for owner, (name, key) in s3._object_versions._data if (owner, name) == (account, bucket))
     return {(account, bucket, key) for key in keys}
+
+
+def _all_object_keys() -> set[ObjectKey]:
+    return {each for account, bucket in s3._buckets._data for each in _object_keys(account, bucket)}
+
+
+def _versions(object_key: ObjectKey) -> tuple[str | None, ...]:
+    """The current version of an object and the others, by their ids; empty when there is none."""
+    account, bucket, key = object_key
+    current = s3._buckets._data.get((account, bucket), {"objects": {}})["objects"].get(key)
+    others = s3._object_versions._data.get((account, (bucket, key))) or []
+    own = () if current is None else ("current", current.get("version_id"))
+    return (*own, *(version["version_id"] for version in others))
 
 
 def _side_stores() -> dict[str, Any]:

@@ -1,8 +1,8 @@
 """The file behind `--data DIR`: one SQLite database that holds the state of every service of the data plane.
 
 Invariant: a cut is applied in one transaction, so the file always holds one moment's state of DynamoDB, KMS,
-SQS and S3 together, whichever moment the process is killed at. What is deleted is overwritten (`secure_delete`):
-an erased fact must not be readable in a free page.
+SQS and S3 together, whichever moment the process is killed at. What is deleted is overwritten (`secure_delete`),
+and the write-ahead file is emptied in every quiet moment: an erased fact must not be readable in a free page or there.
 """
 
 import json
@@ -20,6 +20,9 @@ CREATE TABLE IF NOT EXISTS objects (
 CREATE TABLE IF NOT EXISTS records (sequence TEXT PRIMARY KEY, arn TEXT NOT NULL, body TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS positions (consumer TEXT PRIMARY KEY, sequence TEXT NOT NULL);
 """
+
+DAMAGED, UNUSABLE, FULL = 3, 4, 5
+"""Exit codes of a data plane whose state file is no state, may not be opened or written, or has no room."""
 
 ItemKey = tuple[str, str, str]
 """(table ARN, partition key value, sort key value)."""
@@ -48,7 +51,10 @@ def _text(key: Any) -> str:
 
 
 class Store:
-    """One open state file. `apply` may be called from another thread than the one that opened it, one at a time."""
+    """One open state file. `apply` may be called from another thread than the one that opened it, one at a time.
+
+    Raises sqlite3.DatabaseError for a file that is damaged or may not be written.
+    """
 
     def __init__(self, path: Path) -> None:
         self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
@@ -56,6 +62,7 @@ class Store:
         self._db.execute("PRAGMA synchronous=NORMAL")
         self._db.execute("PRAGMA secure_delete=ON")
         self._db.executescript(_SCHEMA)
+        self._db.execute("DELETE FROM positions WHERE FALSE")  # fails now, where nothing could be saved later
 
     def apply(self, cut: Cut) -> None:
         """Save a cut, all or nothing."""
@@ -90,8 +97,13 @@ class Store:
             db.executemany("DELETE FROM records WHERE arn = ? AND sequence <= ?", cut.trimmed.items())
             db.execute("COMMIT")
         except BaseException:
-            db.execute("ROLLBACK")
+            if db.in_transaction:  # SQLite has ended it by itself where the disk is full
+                db.execute("ROLLBACK")
             raise
+
+    def empty_the_write_ahead_file(self) -> None:
+        """What is in it goes into the database, and the file has no length."""
+        self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def documents(self) -> dict[str, str]:
         return dict(self._db.execute("SELECT name, body FROM documents"))

@@ -15,6 +15,7 @@ from factbook_local.strict.sizes import item_size, significant_digits, value_siz
 
 _EXPRESSIONS = (
     "ConditionExpression",
+    "SearchConditionExpression",
     "FilterExpression",
     "KeyConditionExpression",
     "ProjectionExpression",
@@ -53,6 +54,27 @@ def _check_search(params: Params, schemas: Schemas) -> None:
     schema = schemas.of(params["TableName"])
     if schema is not None and index in schema.indexes and index not in schema.shared:
         raise invalid("Consistent reads are not supported on global secondary indexes")
+
+
+def _check_vector_search(params: Params, schemas: Schemas) -> None:
+    """A vector index with a partition key is searched one partition at a time."""
+    _check_expressions(params)
+    if over("neighbours", params["TopK"]):
+        raise invalid(
+            f"Provided TopK value '{params['TopK']}' is out of valid range. "
+            f"The value must be between 1 and {LIMITS['neighbours'].most} inclusive"
+        )
+    schema = schemas.of(params["TableName"])
+    partition = None if schema is None else schema.vectors.get(params["IndexName"])
+    if partition is None:
+        return
+    condition = params.get("SearchConditionExpression", "")
+    names = params.get("ExpressionAttributeNames") or {}
+    meant = {partition, *(each for each, name in names.items() if name == partition)}
+    if not any(re.search(rf"(?<![\w#:]){re.escape(token)}\s*=\s*:", condition) for token in meant):
+        raise invalid(
+            "SearchConditionExpression must have an equality condition on the HASH attribute of the SearchSchema"
+        )
 
 
 def _check_batch_get(params: Params, schemas: Schemas) -> None:
@@ -205,6 +227,7 @@ CHECKS: dict[str, Check] = {
     "DeleteItem": _check_keyed,
     "Query": _check_search,
     "Scan": _check_search,
+    "SearchVectors": _check_vector_search,
     "BatchGetItem": _check_batch_get,
     "BatchWriteItem": _check_batch_write,
     "TransactWriteItems": _check_transaction,

@@ -15,11 +15,15 @@ Params = dict[str, Any]
 
 
 class Schema(NamedTuple):
-    """`table` and each index: (partition key, sort key or None). `shared`: indexes that take consistent reads."""
+    """`table` and each index: (partition key, sort key or None). `shared`: indexes that take consistent reads.
+
+    `vectors`: each vector index's partition key, None where it has none.
+    """
 
     table: tuple[str, str | None]
     indexes: dict[str, tuple[str, str | None]]
     shared: frozenset[str]
+    vectors: dict[str, str | None]
 
 
 class Schemas:
@@ -79,7 +83,16 @@ def _read(table: dict[str, Any]) -> Schema:
         for index in table.get(kind) or []
     }
     shared = frozenset(index["IndexName"] for index in table.get("LocalSecondaryIndexes") or [])
-    return Schema(_keys(table["KeySchema"]), indexes, shared)
+    vectors = {index["IndexName"]: _hash_of(index) for index in table.get("VectorIndexes") or []}
+    return Schema(_keys(table["KeySchema"]), indexes, shared, vectors)
+
+
+def _hash_of(vector_index: dict[str, Any]) -> str | None:
+    kinds = {
+        each["SearchSchemaElementType"]: each["AttributeName"]
+        for each in vector_index.get("SearchSchema") or []
+    }
+    return kinds.get("HASH")
 
 
 def _keys(schema: list[dict[str, str]]) -> tuple[str, str | None]:

@@ -74,6 +74,7 @@ MEANINGS: dict[str, Meanings] = {
         "ResourceConflictException": StorageUnavailable,  # while the function is being updated
     },
     "secretsmanager": {
+        "ResourceNotFoundException": NothingThere,
         "ThrottlingException": Throttled,
         "InternalServiceError": StorageUnavailable,
     },

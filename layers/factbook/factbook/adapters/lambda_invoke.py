@@ -17,10 +17,14 @@ class LambdaFunction:
 
     def call(self, event: Json) -> Json:
         """The function's answer. Raises Throttled; StorageUnavailable when it failed or has not answered in time."""
+        result: Json = json.loads(self.answer(event))
+        return result
+
+    def answer(self, event: Json) -> bytes:
+        """The function's answer as it came; raises as `call`."""
         with aws_errors("lambda"):
             answer = self._client.invoke(FunctionName=self._name, Payload=json.dumps(event).encode())
-            payload = answer["Payload"].read()
+            payload: bytes = answer["Payload"].read()
         if "FunctionError" in answer:
             raise StorageUnavailable
-        result: Json = json.loads(payload)
-        return result
+        return payload

@@ -5,7 +5,7 @@ A route handler takes a `Call` and gives an `Answer`; every refusal is an except
 
 import base64
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -27,7 +27,14 @@ from factbook.api.requests import (
 )
 from factbook.domain import wire
 from factbook.domain.access.principals import Actor, Principal
-from factbook.domain.errors import FactbookError, StorageUnavailable, Throttled
+from factbook.domain.errors import (
+    FactbookError,
+    ReceiptPending,
+    SourceUnavailable,
+    StorageUnavailable,
+    Throttled,
+    ValidationFailed,
+)
 from factbook.domain.strict_json import Json, dump_json
 from factbook.ports.deadline import NEVER, Deadline
 from factbook.ports.operations import Operation
@@ -35,11 +42,16 @@ from factbook.ports.operations import Operation
 if TYPE_CHECKING:
     from factbook.api.services import Services  # names every part, of which a cold start loads what it uses
 
+JSON, NDJSON = "application/json", "application/x-ndjson"
 TOO_LARGE = "The answer is larger than can be sent. What was written is written; ask for less at once."
 RESERVE_SECONDS = 13.0
 """Of an invocation: the longest that one call of the SDK takes (`wiring.clients` has the sum), and a second to answer."""
 
+GATEWAY_SECONDS = 29.0
+"""Whatever a function's time-out is, the gateway waits for 30 s."""
+
 UNFORESEEN = "Something failed on our side. Retry; if it stays, report the request id."
+_TO_BE_RETRIED = (ReceiptPending, Throttled, StorageUnavailable, SourceUnavailable)
 _NOBODY = Principal("", Actor(kind="service", id="anonymous"))
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -89,7 +101,12 @@ class Call:
         """The strict body as a model. Raises BadInput, UnknownField or ValidationFailed with JSON pointers."""
         if self.route.parts is not None:
             refuse_flawed(self.json, self.route.parts)
-        return validate(model, self.json)
+        try:
+            return validate(model, self.json)
+        except ValidationFailed as refused:
+            if not self.request.body.strip():  # most often a client that did not send what it was given
+                refused.message = f"The request has no body. {refused.message}"
+            raise
 
     def query(self, model: type[Model]) -> Model:
         return read_query(model, self.request)
@@ -116,6 +133,7 @@ class Route:
     """A route and what the API says of it: models of its parameters, body and answer, and the codes it may refuse with.
 
     `parts` names the list of the body whose items are judged one by one, so that a flawed one spoils no other unseen.
+    `takes`, `gives`: media types; `body` is then the first line alone.
     """
 
     key: str
@@ -129,6 +147,8 @@ class Route:
     parts: str | None = None
     idempotent: bool = False
     public: bool = False
+    takes: str = JSON
+    gives: str = JSON
 
     @property
     def method(self) -> str:
@@ -165,7 +185,8 @@ class App:
     def __call__(self, event: dict[str, Any], context: Any = None) -> dict[str, Any]:
         """Serve one payload-2.0 event. Never raises: what is not foreseen is a 500 without details."""
         with telemetry.observe(self.name, event, context) as seen:
-            answer = self._answer(event, seen, deadline_of(context, RESERVE_SECONDS))
+            deadline = deadline_of(context, RESERVE_SECONDS, GATEWAY_SECONDS)
+            answer = self._answer(event, seen, deadline)
             seen.status = answer.status
             return _response(answer)
 
@@ -183,13 +204,26 @@ class App:
 
     def _serve(self, event: dict[str, Any], seen: telemetry.Observation, deadline: Deadline) -> Answer:
         services = self.services()
+        services.deadline = deadline
+        try:
+            return self._serve_by(services, event, seen, deadline)
+        finally:
+            services.deadline = NEVER
+
+    def _serve_by(
+        self, services: "Services", event: dict[str, Any], seen: telemetry.Observation, deadline: Deadline
+    ) -> Answer:
         route = self._routes.get(event["routeKey"])
         request_headers = {name.lower(): value for name, value in (event.get("headers") or {}).items()}
         if route is not None and route.public:
             return route.handler(Call(route, read_request(event), services, _NOBODY, seen, deadline))
         method, path = event["requestContext"]["http"]["method"], event["rawPath"]
-        if route is None and any(each.public and each.path == path.rstrip("/") for each in self):
-            raise unserved(method, path)  # HEAD of a public path, or a slash behind it: no token would help
+        public = next((each for each in self if each.public and each.path == path.rstrip("/")), None)
+        if route is None and public is not None:
+            if (method, public.key) != ("HEAD", f"GET {path}"):
+                raise unserved(method, path)  # another method, or a slash behind it: no token would help
+            call = Call(public, read_request(event), services, _NOBODY, seen, deadline)
+            return replace(public.handler(call), body=None)
         principal = services.authenticator.authenticate(request_headers)
         seen.principal(principal)
         deadline.require()
@@ -211,7 +245,7 @@ def _refusal(error: FactbookError, request_id: str) -> Answer:
     body: Json = {"code": error.code, "message": error.message, "requestId": request_id}
     if error.details:
         body["details"] = error.details
-    wait = error.retry_after if isinstance(error, Throttled | StorageUnavailable) else None
+    wait = error.retry_after if isinstance(error, _TO_BE_RETRIED) else None
     return Answer(status_of(error), {"error": body}, {"Retry-After": str(wait)} if wait else {})
 
 

@@ -5,24 +5,12 @@ function serves it; tests hold the two apart.
 """
 
 import re
+from collections.abc import Iterator
 
 from factbook.api.served import SERVED
 from factbook.domain.errors import FactbookError, NotFound, Unsupported
 
 PLANNED = (
-    "POST /v1/memory/facts/{id}/hold",
-    "POST /v1/memory/facts/{id}/release",
-    "POST /v1/memory/facts/{id}/refresh",
-    "POST /v1/memory/refresh/sweep",
-    "POST /v1/memory/erasures",
-    "GET /v1/memory/erasures",
-    "GET /v1/memory/erasures/export",
-    "POST /v1/memory/erasures/replay",
-    "GET /v1/memory/erasures/{id}",
-    "POST /v1/memory/erasures/{id}/resume",
-    "GET /v1/memory/erasures/{id}/receipt",
-    "GET /v1/memory/export",
-    "POST /v1/memory/import",
     "POST /mcp",
     "GET /.well-known/oauth-protected-resource",
 )
@@ -41,10 +29,25 @@ def unserved(method: str, path: str) -> FactbookError:
         return Unsupported(
             "This version does not have this operation yet. See the API reference for what it has."
         )
-    for served, methods in SERVED.items():  # a path of names alone comes before the one it could be an id of
-        if re.fullmatch(_pattern(served), path):
-            return NotFound(f"There is no such route: {served} takes {' and '.join(methods)}.")
+    if (served := _served(path)) is not None:
+        return NotFound(f"There is no such route: {served} takes {' and '.join(SERVED[served])}.")
+    for fault, mended in _mended(path):
+        if (served := _served(mended)) is not None:
+            return NotFound(f"There is no such route: {fault}. It is {served}.")
     return NotFound(
-        "There is no such route. Check the method, that the path has /v1 once and no slash at its end; "
-        "the API reference lists the routes."
+        "There is no such route. The API reference lists them; an id in a path is percent-encoded."
     )
+
+
+def _served(path: str) -> str | None:
+    """The served path that this one is, with the names of its ids; one of names alone comes before the one it could be an id of."""
+    return next((served for served in SERVED if re.fullmatch(_pattern(served), path)), None)
+
+
+def _mended(path: str) -> Iterator[tuple[str, str]]:
+    """What may be wrong with a path, and the path without that."""
+    yield "the path ends in a slash", path.rstrip("/")
+    yield "the path has a slash twice", re.sub("/+", "/", path)
+    yield "the path has /v1 twice", path.replace("/v1/v1/", "/v1/")
+    yield "the path begins with /v1", f"/v1{path}"
+    yield "the path begins with /v1/memory", "/v1/memory" + path.removeprefix("/v1")

@@ -2,6 +2,7 @@
 
 import base64
 import binascii
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -9,7 +10,7 @@ from urllib.parse import parse_qsl, unquote
 
 from pydantic import BaseModel, ValidationError
 
-from factbook.api.wording import headline, in_words
+from factbook.api.wording import fields_at, headline, in_words, unknown
 from factbook.domain.errors import BadInput, RequestTooLarge, UnknownField, ValidationFailed
 from factbook.domain.fields import PATH_ID, PATH_ID_RULE
 from factbook.domain.strict_json import Json, parse_json, parse_parts
@@ -19,6 +20,9 @@ MAX_ISSUES = 20
 MAX_NAME = 100
 """Characters of a caller's field name that a message repeats."""
 Model = TypeVar("Model", bound=BaseModel)
+
+_SPACE_FOR_PLUS = re.compile(r":\d\d(?:\.\d+)? \d\d:\d\d$", re.ASCII)
+"""A time whose zone lost its sign, as a form's + is a space."""
 
 _FREE_FIELDS = {"content", "payload"}
 """Fields whose value is the caller's own JSON, nulls included."""
@@ -94,7 +98,7 @@ def validate(model: type[Model], value: Any, prefix: str = "") -> Model:
     try:
         return model.model_validate(value, by_alias=True, by_name=False)
     except ValidationError as error:
-        raise refusal(error, prefix) from error
+        raise refusal(model, error, prefix) from error
 
 
 def read_query(model: type[Model], request: Request) -> Model:
@@ -102,24 +106,27 @@ def read_query(model: type[Model], request: Request) -> Model:
     try:
         return model.model_validate(dict(request.query), by_alias=True, by_name=False)
     except ValidationError as error:
-        refused = refusal(error)
+        refused = refusal(model, error, kind="query parameter")
         if isinstance(refused, ValidationFailed):
             issue = refused.details["issues"][0]
-            named = f" {issue['path'][1:]}" if issue["path"] else "s"
-            refused = BadInput(f"Query parameter{named}: {issue['message']}")
+            name, said = issue["path"][1:], issue["message"].removesuffix(".")
+            if _SPACE_FOR_PLUS.search(request.query.get(name, "")):
+                said = "a + in a query string stands for a space; write the zone's as %2B"
+            refused = BadInput(f"Query parameter{f' {name}' if name else 's'}: {said}.")
         raise refused from error
 
 
-def refusal(error: ValidationError, prefix: str = "") -> BadInput:
+def refusal(
+    model: type[BaseModel], error: ValidationError, prefix: str = "", kind: str = "field"
+) -> BadInput:
     """pydantic's findings as one refusal, without repeating any value of the caller's."""
     issues = error.errors(include_url=False, include_input=False)
     for issue in issues:
         if issue["type"] == "extra_forbidden":
-            name = str(issue["loc"][-1])
-            return UnknownField(
-                f"Unknown field {name[:MAX_NAME]!r}. Remove it or check its spelling.",
-                path=pointer(issue["loc"], prefix),
-            )
+            *above, name = issue["loc"]
+            known = fields_at(model, tuple(above))
+            said = unknown(str(name)[:MAX_NAME], pointer(tuple(above), prefix), known, kind)
+            return UnknownField(said, path=pointer(issue["loc"], prefix))
     for issue in issues:
         if issue["type"] == "string_too_short":
             where = pointer(issue["loc"], prefix)

@@ -18,7 +18,10 @@ def read_scope(text: str | None) -> ScopeRequest:
     except BadInput as error:
         raise BadInput(f"scope: {error.message}") from error
     if not isinstance(value, dict):
-        raise BadInput('scope must be a JSON object such as {"projectId":"p1"}.')
+        raise BadInput(
+            'scope must be a JSON object such as {"projectId":"p1"}, as text in double quotes: '
+            "json.dumps in Python, -G --data-urlencode 'scope=…' with curl."
+        )
     return validate(ScopeRequest, value, "/scope")
 
 

@@ -5,13 +5,17 @@ from typing import Protocol
 
 from factbook.api.access.authentication import Authenticator
 from factbook.api.cursors import Cursors
+from factbook.api.erasure.services import ErasureServices
 from factbook.api.log.services import LogServices
+from factbook.api.portability.services import PortabilityServices
 from factbook.api.retrieval.services import RetrievalServices
+from factbook.api.sources.services import SourceServices
 from factbook.domain.access.principals import Principal
 from factbook.domain.facts.fact import Fact
 from factbook.domain.strict_json import Json
 from factbook.ports.access.stores import TokenStore
 from factbook.ports.clock import Clock
+from factbook.ports.deadline import Deadline
 from factbook.ports.jobs import JobStore
 from factbook.ports.policy.store import PolicyStore
 from factbook.settings import Settings
@@ -31,6 +35,8 @@ class Services(Protocol):
 
     settings: Settings
     clock: Clock
+    deadline: Deadline
+    """Of the request that is being served: past it no call of AWS is begun, but StorageUnavailable raised."""
 
     @property
     def access(self) -> TokenStore: ...
@@ -61,6 +67,15 @@ class Services(Protocol):
 
     @property
     def logs(self) -> LogServices: ...
+
+    @property
+    def erasures(self) -> ErasureServices: ...
+
+    @property
+    def portability(self) -> PortabilityServices: ...
+
+    @property
+    def sources(self) -> SourceServices: ...
 
     @property
     def searching(self) -> RetrievalServices: ...

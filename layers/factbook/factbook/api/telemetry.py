@@ -36,6 +36,11 @@ class Observation:
     status: int = 200
     outcome: str = "ok"
     about: dict[str, Any] = field(default_factory=dict)
+    counted: dict[str, float] = field(default_factory=dict)
+
+    def count(self, **amounts: float) -> None:
+        """Further metrics of this invocation, by name; alarms and the dashboard of template.yaml know them."""
+        self.counted |= amounts
 
     def principal(self, principal: Principal) -> None:
         self.about |= {"tenant": principal.tenant, "principal_kind": principal.actor.kind}
@@ -88,6 +93,9 @@ def _report(seen: Observation, duration_ms: float) -> None:
     metrics = EphemeralMetrics(namespace=NAMESPACE, service=SERVICE)
     for name, value in named.items():
         metrics.add_dimension(name, value)
+    metrics.add_dimensions(
+        service=SERVICE, function=seen.function
+    )  # alarms are of a function, whatever woke it
     for name, value in facts.items():
         metrics.add_metadata(name, value)
     metrics.add_metric("Requests", MetricUnit.Count, 1)
@@ -96,6 +104,8 @@ def _report(seen: Observation, duration_ms: float) -> None:
     metrics.add_metric("Failures", MetricUnit.Count, int(seen.status >= 500))
     if seen.cold_start:
         metrics.add_metric("ColdStarts", MetricUnit.Count, 1)
+    for name, amount in seen.counted.items():
+        metrics.add_metric(name, MetricUnit.Count, amount)
     metrics.flush_metrics()
 
 

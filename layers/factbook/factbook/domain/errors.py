@@ -7,14 +7,15 @@ FactbookError
 ├── AuthMissing · AuthExpired · AuthRevoked     401
 ├── PermissionDenied         403
 ├── NotFound · FactNotFound  404
-├── FactChanged · FactExists · LegalHold · ErasureInProgress · MemoryFull · NotInReview · LogChanged · IdempotencyMismatch · ReplayWithheld   409
-├── SemanticUnavailable · RefreshHandlerMissing  422
+├── FactChanged · FactExists · FactUnreadable · LegalHold · ErasureInProgress · MemoryFull · NotInReview · ReceiptPending · LogChanged · IdempotencyMismatch · ReplayWithheld   409
+├── SemanticUnavailable · RefreshHandlerMissing · SourceRefused  422
 ├── Unsupported              501
-└── Throttled · SearchUnavailable · StorageUnavailable      429, 503
+└── Throttled · SearchUnavailable · StorageUnavailable · SourceUnavailable      429, 503
 
 `factbook.api.errors` owns the status of each. A message says what to do next and never repeats content.
 """
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 MAX_FACT_ID = 36
@@ -112,17 +113,41 @@ class FactExists(Conflict):
         )
 
 
-class LegalHold(Conflict):
-    code = "legal-hold"
+class FactUnreadable(Conflict):
+    """The fact's record was changed past the service, so nobody can tell whether it is held, or what belongs to it."""
+
+    code = "fact-unreadable"
 
     def __init__(self, fact_id: str) -> None:
         super().__init__(
-            "The fact is under legal hold. An administrator must release it first.", factId=fact_id
+            "The fact's record cannot be read: someone changed it in the store. Nothing of it was erased. An operator must mend "
+            "or remove it first.",
+            factId=fact_id,
         )
 
 
+class LegalHold(Conflict):
+    """One fact is held, or some of those that an erasure means; then `fact_ids` are not necessarily all of these."""
+
+    code = "legal-hold"
+
+    def __init__(self, fact_id: str | None = None, fact_ids: Sequence[str] = ()) -> None:
+        said = "The fact is under legal hold. An administrator must release it first."
+        if fact_ids:
+            said = "Facts that this would erase are under legal hold, so nothing was erased. An administrator must release them first."
+        super().__init__(said, factId=fact_id, factIds=list(fact_ids) or None)
+
+
 class ErasureInProgress(Conflict):
+    """`fact_id`: the fact that was meant; None where it was a scope, as of a run."""
+
     code = "erasure-in-progress"
+
+    def __init__(self, fact_id: str | None = None) -> None:
+        super().__init__(
+            "What this names is being erased, so nothing of it is written now. Try again when the erasure is completed.",
+            factId=fact_id,
+        )
 
 
 class MemoryFull(Conflict):
@@ -137,6 +162,16 @@ class NotInReview(Conflict):
             "Nothing about this fact waits for a decision. GET /v1/memory/reviews lists what does.",
             factId=fact_id,
         )
+
+
+class ReceiptPending(Conflict):
+    """What the receipt needs is not there yet; `retry_after` is in whole seconds."""
+
+    code = "receipt-pending"
+
+    def __init__(self, message: str, retry_after: int) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
 
 
 class LogChanged(Conflict):
@@ -162,6 +197,12 @@ class RefreshHandlerMissing(FactbookError):
     code = "refresh-handler-missing"
 
 
+class SourceRefused(FactbookError):
+    """A fact's source cannot be asked as it is written, or gives what cannot become the fact's content."""
+
+    code = "source-refused"
+
+
 class Unsupported(FactbookError):
     code = "memory-operation-unsupported"
 
@@ -178,6 +219,16 @@ class Throttled(FactbookError):
 
 class SearchUnavailable(FactbookError):
     code = "search-unavailable"
+
+
+class SourceUnavailable(FactbookError):
+    """A fact's source gave no usable answer, or a stale answer would not do; `retry_after` is in whole seconds."""
+
+    code = "source-unavailable"
+
+    def __init__(self, message: str, retry_after: int = 1, **details: Any) -> None:
+        super().__init__(message, **details)
+        self.retry_after = retry_after
 
 
 class StorageUnavailable(FactbookError):

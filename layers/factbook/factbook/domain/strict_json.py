@@ -20,7 +20,8 @@ is looked at twice: otherwise each quote in it would be tried as the start of an
 _ANY = json.JSONDecoder(parse_float=str, parse_int=str, parse_constant=str)
 """Tells where a value ends, and judges nothing."""
 
-NO_JSON = "The body is not valid JSON in UTF-8."
+NO_JSON = "The body is not valid JSON"
+NO_UTF8 = "The body is not valid UTF-8."
 BYTE_ORDER_MARK = "The body begins with a byte order mark. Send JSON in UTF-8 without one."
 
 Json = dict[str, Any]
@@ -51,8 +52,11 @@ def parse_json(text: str | bytes) -> Any:
         raise
     except RecursionError as error:
         raise BadInput("The JSON is nested too deeply.") from error
-    except ValueError as error:
-        raise NoJson(NO_JSON) from error
+    except json.JSONDecodeError as error:
+        why = error.msg[:1].lower() + error.msg[1:].removesuffix(
+            " at"
+        )  # of the standard library; no word of the text
+        raise NoJson(f"{NO_JSON}: {why}, at line {error.lineno}, column {error.colno}.") from error
 
 
 def parse_parts(text: str | bytes, name: str) -> Any:
@@ -111,7 +115,7 @@ def _items(text: str, at: int) -> tuple[int, list[str]]:
         items.append(text[start:end])
         at = _next(text, end)
     if sign != "]" and len(items) <= MAX_PARTS:
-        raise NoJson(NO_JSON)
+        raise NoJson(f"{NO_JSON}.")
     return at + 1, items
 
 
@@ -120,7 +124,7 @@ def _end(text: str, start: int) -> int:
     try:
         return _ANY.raw_decode(text, start)[1]
     except ValueError as error:
-        raise NoJson(NO_JSON) from error
+        raise NoJson(f"{NO_JSON}.") from error
     except RecursionError as error:
         depth = 0
         for found in _BRACKETS.finditer(text, start):
@@ -128,7 +132,7 @@ def _end(text: str, start: int) -> int:
             depth += {"[": count, "{": count, "]": -count, "}": -count}.get(found.group()[0], 0)
             if depth <= 0:
                 return found.end() + depth  # the last brackets may close what is around the value, too
-        raise NoJson(NO_JSON) from error
+        raise NoJson(f"{NO_JSON}.") from error
 
 
 def _next(text: str, at: int) -> int:
@@ -143,7 +147,7 @@ def _decoded(text: str | bytes) -> str:
     try:
         return text.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise NoJson(NO_JSON) from error
+        raise NoJson(NO_UTF8) from error
 
 
 def check_depth(value: Any) -> None:

@@ -23,7 +23,7 @@ def parse_instant(text: str) -> str:
     """
     match = _INSTANT.fullmatch(text)
     if match is None:
-        raise BadInput("A time must look like 2026-10-09T12:00:00Z, with a zone; in a query, write + as %2B.")
+        raise BadInput("A time must look like 2026-10-09T12:00:00Z, with a zone.")
     day, clock, fraction, zone = match.groups()
     try:
         zoned = "+00:00" if zone in "Zz" else zone
@@ -48,6 +48,11 @@ def add(instant: str, **delta: float) -> str:
         return format_instant(to_datetime(instant) + timedelta(**delta))
     except OverflowError:
         return "9999-12-31T23:59:59.999Z"
+
+
+def seconds_until(now: str, instant: str) -> int:
+    """Whole seconds from now to an instant, rounded up; 0 when it has passed."""
+    return max(0, -((epoch_ms(now) - epoch_ms(instant)) // 1000))
 
 
 def later_than(now: str, previous: str) -> str:

@@ -27,6 +27,19 @@ class Deadline:
     def passed(self) -> bool:
         return self.left == 0
 
+    def share(self, part: float) -> "Deadline":
+        """One that ends when such a part of what is left has passed."""
+        return Deadline(self.left * part, self.elapsed)
+
+    def within(self, seconds: float) -> "Deadline":
+        """One that ends after so many seconds, or with this one if that is sooner."""
+        return Deadline(min(self.left, seconds), self.elapsed)
+
+    def from_its_start(self, seconds: float) -> "Deadline":
+        """One that ends so many seconds after this one began, or with it; what has no end has no beginning either."""
+        spent = 0.0 if self.seconds == float("inf") else self.elapsed() - self._start
+        return self.within(max(0.0, seconds - spent))
+
     def require(self) -> None:
         """Raises StorageUnavailable when it has passed: whoever waits would hear nothing of what began now."""
         if self.passed:

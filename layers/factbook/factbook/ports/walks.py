@@ -17,10 +17,14 @@ class Stop(Generic[Record]):
 
 @dataclass(frozen=True)
 class WalkPage(Generic[Record]):
-    """Some stops, in order, maybe none; `next` resumes behind the whole page, None at the walk's end."""
+    """Some stops, in order, maybe none; `next` resumes behind the whole page, None at the walk's end.
+
+    `unreadable`: how many records of the page are left out, since they were edited past being read.
+    """
 
     stops: Sequence[Stop[Record]]
     next: str | None
+    unreadable: int = 0
 
     @property
     def records(self) -> list[Record]:

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from functools import cache, partial
 from typing import Generic, Protocol, TypeVar
 
+from factbook.ports.deadline import NEVER, Deadline
+
 NEWEST = "~"
 """The position before every row."""
 
@@ -44,22 +46,29 @@ class Source(Generic[Row]):
 
 
 def newest(
-    sources: Sequence[Source[Row]], keeps: Callable[[Row], bool], limit: int, most_rows: int
+    sources: Sequence[Source[Row]],
+    keeps: Callable[[Row], bool],
+    limit: int,
+    most_rows: int,
+    deadline: Deadline = NEVER,
+    share: float = 1.0,
 ) -> tuple[list[Row], str | None]:
     """The next rows that are kept, at most `limit`, and the position after them (None when nothing is left).
 
-    Reads at most `most_rows`; there must be one for each source, or nothing is read. When they run out first, the page
-    is short, and so it may be when nothing of what was read is kept.
+    Reads at most `most_rows`; there must be one for each source, or nothing is read. When they or the share of the time run
+    out first, the page is short, and so it may be when nothing of what was read is kept. Each source is read once at
+    least: raises StorageUnavailable when there is no time for that.
     """
     found: dict[str, Row] = {}
+    last = deadline.share(share)
     batch, each = list(sources), min(limit, 2 * limit // max(1, len(sources))) + 1
     while batch and most_rows >= len(batch):
         each = min(each, most_rows // len(batch))
         most_rows -= each * len(batch)
-        for rows in at_once(partial(_next_rows, each), batch):
+        for rows in at_once(partial(_next_rows, each), batch, deadline):
             # By order: what moves from one source to another between two reads is in both.
             found |= {row.order: row for row in rows if keeps(row)}
-        batch, each = _behind(sources, found, limit), 2 * each
+        batch, each = [] if last.passed else _behind(sources, found, limit), 2 * each
     safe = max((source.frontier for source in sources if source.more), default="")
     whole = [found[order] for order in sorted(found, reverse=True) if order >= safe]
     if len(whole) > limit:
@@ -71,9 +80,18 @@ def _next_rows(limit: int, source: Source[Row]) -> list[Row]:
     return source.next(limit)
 
 
-def at_once(call: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
-    """The call of each item, several at a time; results in order."""
-    return _pool().map(call, items)
+def at_once(
+    call: Callable[[Item], Result], items: Iterable[Item], deadline: Deadline = NEVER
+) -> Iterator[Result]:
+    """The call of each item, several at a time; results in order. None begins when the deadline has passed: the first
+    result that is not there for that raises StorageUnavailable.
+    """
+
+    def in_time(item: Item) -> Result:
+        deadline.require()
+        return call(item)
+
+    return _pool().map(in_time, items)
 
 
 @cache

@@ -16,6 +16,7 @@ FORMAT = "jcs-sha256-v1"
 ZERO = b"0" * 64
 NONCE_DIGITS = 16
 CAUSE_DIGITS = 20
+MISPLACED = "its id names another place than the one it stands in"
 
 # How an export frames an entry whose cause is none (docs/log.md): the stored text lies between these and "}".
 ENTRY = b'{"h":"sha256:'
@@ -24,17 +25,21 @@ PLAIN = b'","f":"' + FORMAT.encode() + b'","entry":'
 PLAIN_AT = HASH_END + len(PLAIN)
 
 # An instant is the last member of the text, always 27 characters: "2026-11-30T10:00:00.000000Z"}
-_TAIL = 29
-_INSTANT = re.compile(rb'\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z"\}')
-_HEAD = re.compile(
-    rb'(\{(?:"actor":"(?:[^"\\]|\\.)*",)?"id":")((?:[A-Za-z0-9._:@~-])*:)(\d+):([0-9a-f]*)","kind":"[a-z-]+","payload":'
-)
+TAIL = 29
+DIGITS = bytes(ord("0") if chr(byte) in "0123456789" else byte for byte in range(256))
+HEX = bytes(ord("0") if chr(byte) in "0123456789abcdef" else byte for byte in range(256))
+INSTANT = b'0000-00-00T00:00:00.000000Z"}'
+"""The end of a text with every digit as a zero."""
+KIND, PREV, STAMP = b'","kind":"', b',"prevHash":"sha256:', b',"timestamp":"'
+_WRITER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), sort_keys=True)
+HEAD = re.compile(rb'\{(?:"actor":"[^"\\]*(?:\\.[^"\\]*)*",)?"id":"')
+"""How a text begins, up to its run."""
 
 
 class Chain:
     """One run, entry after entry. After `follow`, `digest` is the hex of the last entry's hash."""
 
-    __slots__ = ("_head", "_instant", "_middle", "_prefix", "digest", "run", "sequence", "tenant")
+    __slots__ = ("digest", "instant", "middle", "prefix", "run", "sequence", "tenant")
 
     def __init__(self, run: str, tenant: str, sequence: int = -1, digest: bytes = ZERO) -> None:
         """`sequence` and `digest` are those of the entry before the first to come, for who resumes a run."""
@@ -42,10 +47,26 @@ class Chain:
         self.tenant = tenant
         self.sequence = sequence
         self.digest = digest
-        self._instant = b""
-        self._middle = b""
-        self._head = b""
-        self._prefix = b""
+        self.instant = b""
+        self.middle = b""
+        """What stands between the hash before and the sequence: run and scope. Empty until an entry has told the scope."""
+        self.prefix = json.dumps(run, ensure_ascii=False).encode("utf-8", "replace")[1:-1] + b":"
+
+    @classmethod
+    def before(cls, text: bytes) -> "Chain | None":
+        """One that stands before this entry, by what the entry says; None when it does not say enough."""
+        entry = parse_entry(text) or {}
+        run, scope, sequence, prev = map(entry.get, ("runId", "scope", "sequence", "prevHash"))
+        tenant = scope.get("tenantId") if isinstance(scope, dict) else None
+        if not (isinstance(run, str) and isinstance(tenant, str) and type(sequence) is int):
+            return None
+        if not isinstance(prev, str) or len(prev) != len("sha256:") + len(ZERO) or not prev.isascii():
+            return None
+        return cls(run, tenant, sequence - 1, prev.removeprefix("sha256:").encode())
+
+    def go_on(self, middle: bytes, sequence: int, digest: bytes, instant: bytes) -> None:
+        """Stand behind an entry to which others have led from here."""
+        self.middle, self.sequence, self.digest, self.instant = middle, sequence, digest, instant
 
     def follow(self, text: bytes, claimed: bytes, cause: str | None = None) -> None:
         """Take the next entry: its stored text, the hex of its stored hash, the cause stored with it.
@@ -56,90 +77,50 @@ class Chain:
         sequence = self.sequence + 1
         if digest != claimed:
             raise self._tampered(sequence, "its text does not hash to its entryHash: it was edited")
-        end = len(text) - _TAIL
-        if not self._middle:
-            self._learn(text)
-        if not text.endswith(
-            b'%b%b%b%d,"timestamp":"' % (b',"prevHash":"sha256:', self.digest, self._middle, sequence), 0, end
-        ):
+        end = len(text) - TAIL
+        if not self.middle:
+            self.middle = self.middle_of(text)
+            if not self.middle:
+                raise self._tampered(sequence, "its scope is not one of this tenant")
+        if not text.endswith(b"%b%b%b%d%b" % (PREV, self.digest, self.middle, sequence, STAMP), 0, end):
             raise self._misplaced(text, sequence)
         instant = text[end:]
-        if instant <= self._instant or _INSTANT.fullmatch(instant) is None:
+        if instant <= self.instant or instant.translate(DIGITS) != INSTANT:
             raise self._tampered(sequence, "its timestamp is no instant later than the one before")
         self._check_id(text, sequence, cause)
         self.sequence = sequence
         self.digest = digest
-        self._instant = instant
-
-    def follow_lines(self, lines: list[bytes], start: int) -> int:
-        """How many lines from `start` on are plain entries of an export that hold; the state is that behind them.
-
-        The same checks as `follow`, in one loop without calls: what it does not take, `follow` judges and explains.
-        """
-        if not self._middle or not self._head:
-            return 0
-        head, middle, sequence, digest, instant = (
-            self._head,
-            self._middle,
-            self.sequence,
-            self.digest,
-            self._instant,
-        )
-        taken = 0
-        for line in lines[start:] if start else lines:
-            text = line[PLAIN_AT:-2]
-            computed = sha256(text).hexdigest().encode()
-            if line[:PLAIN_AT] != ENTRY + computed + PLAIN or line[-2:] != b"}\n":
-                break
-            number = b"%d" % (sequence + 1)
-            begins = head + number + b":"
-            at = len(begins) + NONCE_DIGITS
-            end = len(text) - _TAIL
-            now = text[end:]
-            if not (
-                text.startswith(begins)
-                and text[at : at + 10] == b'","kind":"'
-                and text.endswith(
-                    b',"prevHash":"sha256:' + digest + middle + number + b',"timestamp":"', 0, end
-                )
-                and now > instant
-                and _INSTANT.fullmatch(now)
-            ):
-                break
-            digest, instant = computed, now
-            sequence += 1
-            taken += 1
-        self.sequence, self.digest, self._instant = sequence, digest, instant
-        return taken
+        self.instant = instant
 
     def _check_id(self, text: bytes, sequence: int, cause: str | None) -> None:
-        # The same actor writes most neighbours: their texts start alike up to the sequence.
-        head = b"%b%d:" % (self._head, sequence)
-        at = len(head)
+        """The id names this run and place, and ends in 16 hexadecimal digits and those of the cause."""
+        head = HEAD.match(text)
+        begins = b"%b%b%d:" % (b"" if head is None else head[0], self.prefix, sequence)
+        end = text.find(KIND, len(begins))
+        nonce = text[len(begins) : end]
         if (
-            cause is None
-            and text.startswith(head)
-            and text[at + NONCE_DIGITS : at + NONCE_DIGITS + 10] == b'","kind":"'
+            head is None
+            or not text.startswith(begins)
+            or end < 0
+            or nonce.translate(HEX) != b"0" * len(nonce)
         ):
-            return
-        match = _HEAD.match(text)
-        if match is None or match[2] != self._prefix or match[3] != b"%d" % sequence:
-            raise self._tampered(sequence, "its id names another place than the one it stands in")
-        self._head = match[1] + match[2]
-        nonce = match[4].decode()
-        if nonce[NONCE_DIGITS:] != cause_digits(cause) or len(nonce) < NONCE_DIGITS:
+            raise self._tampered(sequence, MISPLACED)
+        if len(nonce) < NONCE_DIGITS or nonce[NONCE_DIGITS:].decode() != cause_digits(cause):
             raise self._tampered(sequence, "its cause is not the one its id carries")
 
-    def _learn(self, text: bytes) -> None:
-        """Take the run's scope from its first entry; every other entry must repeat it."""
+    def middle_of(self, text: bytes) -> bytes:
+        """What `middle` is by the scope of a first entry, which every other entry must repeat; empty when it has none of this tenant."""
         entry = parse_entry(text)
         scope = entry.get("scope") if entry is not None else None
         if not isinstance(scope, dict) or scope.get("tenantId") != self.tenant:
-            raise self._tampered(self.sequence + 1, "its scope is not one of this tenant")
-        run = json.dumps(self.run, ensure_ascii=False).encode()
-        own = json.dumps(scope, ensure_ascii=False, separators=(",", ":"), sort_keys=True).encode()
-        self._middle = b'","runId":' + run + b',"scope":' + own + b',"sequence":'
-        self._prefix = run[1:-1] + b":"
+            return b""
+        return (
+            b'","runId":"'
+            + self.prefix[:-1]
+            + b'","scope":'
+            + _WRITER.encode(scope).encode()
+            + b',"sequence":'
+        )
 
     def _misplaced(self, text: bytes, sequence: int) -> Tampered:
         entry = parse_entry(text)
@@ -172,7 +153,7 @@ def cause_digits(cause: str | None) -> str:
 def parse_entry(text: bytes) -> dict[str, Any] | None:
     """The entry of a stored text, None when it is no JSON object or names a key twice."""
     try:
-        entry = json.loads(text, object_pairs_hook=_single)
+        entry = READER.decode(text.decode())
     except (ValueError, RecursionError):
         return None
     return entry if isinstance(entry, dict) else None
@@ -184,8 +165,13 @@ def check_format(tag: str) -> None:
         raise Unsupported(f"the entry's format is {tag!r}; this verifier knows {FORMAT}")
 
 
-def _single(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def single(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A JSON object's members. Raises ValueError when a key is there twice: two readers could take either."""
     built = dict(pairs)
     if len(built) != len(pairs):
         raise ValueError("a key is there twice")
     return built
+
+
+READER = json.JSONDecoder(object_pairs_hook=single)
+"""Reads JSON as `single` has it."""

@@ -13,9 +13,16 @@ from .tree import leaf_hash
 # What names a run and a hash needs no escape in JSON, so a statement reads in one way only.
 _RUN = re.compile(r"[A-Za-z0-9._:@~-]{1,256}", re.ASCII)
 _HEAD = re.compile(r"sha256:[0-9a-f]{64}", re.ASCII)
+_NUMBER = rb"(0|[1-9][0-9]{0,17})"
+_HASH = rb'"[A-Za-z0-9+/]{43}="'
+_LINE = re.compile(
+    rb'\{"leaf":%b,"run":"([A-Za-z0-9._:@~-]{1,256})","seq":%b,"head":"(sha256:[0-9a-f]{64})","salt":"([0-9a-f]*)"'
+    rb'(?:,"proof":\[((?:%b(?:,%b)*)?)\])?\}' % (_NUMBER, _NUMBER, _HASH, _HASH)
+)
+"""A leaf's line as every export writes it."""
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Leaf:
     """`hash` is the leaf's hash in the tree: RFC 6962 over SHA-256(salt ‖ statement)."""
 
@@ -33,6 +40,22 @@ class Leaf:
     @property
     def hash(self) -> bytes:
         return leaf_hash(sha256(self.salt + self.statement).digest())
+
+
+def read_leaf_line(line: bytes) -> Leaf | None:
+    """What `read_leaf` makes of a line, of one that is laid out as an export's; None of any other, which says nothing of it."""
+    match = _LINE.fullmatch(line)
+    if match is None:
+        return None
+    index, run, sequence, head, salt, proof = match.groups()
+    if len(salt) % 2:
+        return None
+    hashes = None if proof is None else _hashes(proof)
+    return Leaf(int(index), run.decode(), int(sequence), head.decode(), bytes.fromhex(salt.decode()), hashes)
+
+
+def _hashes(proof: bytes) -> tuple[bytes, ...]:
+    return tuple(base64.b64decode(each[1:-1]) for each in proof.split(b",")) if proof else ()
 
 
 def read_leaf(line: dict[str, Any]) -> Leaf:

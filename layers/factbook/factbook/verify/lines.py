@@ -4,20 +4,21 @@ An entry's line is `{"h":"sha256:<hex>","f":"<format>",["cause":"<id>",]"entry":
 stands in it byte for byte, so it is hashed where it lies. docs/log.md describes every line.
 """
 
-import json
+import re
 from collections.abc import Callable, Iterator
-from functools import partial
-from itertools import islice
-from pathlib import Path
-from typing import Any
+from io import BytesIO
+from typing import IO, Any
 
-from .chain import ENTRY, FORMAT, HASH_END, PLAIN, PLAIN_AT, check_format
+from .chain import ENTRY, FORMAT, HASH_END, PLAIN, PLAIN_AT, READER, check_format
 from .findings import Incomplete, Tampered, Unsupported
 
 EXPORT_FORMAT = "factbook-log-export-1"
 MAX_LINE = 2 * 1024 * 1024
-BLOCK = 64
-_WITH_CAUSE = b'","f":"' + FORMAT.encode() + b'","cause":'
+PART = 256 * 1024
+"""Bytes that are read at once: their lines are looked at several times, and are to stay in a processor's cache."""
+_WITH_CAUSE = re.compile(
+    rb'","f":"%b","cause":("[^"\\]*(?:\\.[^"\\]*)*"),"entry":' % re.escape(FORMAT.encode())
+)
 _BOM = b"\xef\xbb\xbf"
 _BEGIN = b'{"format":"factbook-log-export'
 _MARK = b"factbook-log-export"
@@ -26,20 +27,34 @@ Progress = Callable[[int, int], None]
 """Told now and then how many of how many bytes are read."""
 
 
-def read_blocks(path: Path, progress: Progress | None = None) -> Iterator[tuple[int, list[bytes]]]:
-    """Some lines at a time, with their LF, and how many came before. Raises Incomplete for an empty file."""
-    size = path.stat().st_size
-    done = number = 0
-    with path.open("rb", buffering=1 << 16) as file:
-        lines = iter(partial(file.readline, MAX_LINE), b"")
-        while block := list(islice(lines, BLOCK)):
-            yield number, block
-            number += len(block)
-            done += sum(map(len, block))
-            if progress is not None:
-                progress(done, size)
-    if number == 0:
-        raise Incomplete("the file is empty")
+def read_parts(file: IO[bytes], end: int) -> Iterator[list[bytes]]:
+    """The lines from where the file stands, some at a time and with their LF, up to the first that begins at `end` or later.
+
+    A line that is too long comes without its end, and what follows of it as further ones.
+    """
+    while (at := file.tell()) < end:
+        part = file.read(min(PART, end - at))
+        if not part:
+            return
+        lines = BytesIO(part).readlines()
+        if not part.endswith(b"\n"):
+            lines[-1] += file.readline(MAX_LINE)
+        if len(lines[-1]) > MAX_LINE:
+            lines[-1:] = _pieces(lines[-1])
+        yield lines
+
+
+def _pieces(line: bytes) -> list[bytes]:
+    return [line[at : at + MAX_LINE] for at in range(0, len(line), MAX_LINE)]
+
+
+def skip_begun_line(file: IO[bytes], start: int, end: int) -> None:
+    """Stand at the first line that begins at `start` or later, or at `end` or later when no line begins between."""
+    if start == 0:
+        return
+    file.seek(start - 1)
+    while file.tell() < end and not file.readline(MAX_LINE).endswith(b"\n"):
+        pass
 
 
 def check_begin(line: bytes) -> None:
@@ -68,15 +83,12 @@ def read_entry(line: bytes) -> tuple[bytes, bytes, str | None]:
     """The stored text, the hex of its claimed hash and the cause of an entry's line. Raises Tampered, Unsupported."""
     if line[HASH_END:PLAIN_AT] == PLAIN:
         return line[PLAIN_AT:-1], line[len(ENTRY) : HASH_END], None
-    if line[HASH_END : HASH_END + len(_WITH_CAUSE)] == _WITH_CAUSE:
-        rest = line[HASH_END + len(_WITH_CAUSE) :].decode("utf-8", "replace")
+    match = _WITH_CAUSE.match(line, HASH_END)
+    if match is not None:
         try:
-            cause, at = json.JSONDecoder().raw_decode(rest)
+            return line[match.end() : -1], line[len(ENTRY) : HASH_END], READER.decode(match[1].decode())
         except ValueError:
-            cause, at = None, 0
-        if isinstance(cause, str) and rest.startswith(',"entry":', at):
-            begun = len(line) - len(rest[at + len(',"entry":') :].encode())
-            return line[begun:-1], line[len(ENTRY) : HASH_END], cause
+            pass
     parsed = read_object(line)
     check_format(str(parsed.get("f")))
     raise Tampered("an entry's line is not laid out as an export's")
@@ -85,7 +97,7 @@ def read_entry(line: bytes) -> tuple[bytes, bytes, str | None]:
 def read_object(line: bytes) -> dict[str, Any]:
     """Any other line. Raises Tampered."""
     try:
-        parsed = json.loads(line.decode("utf-8"), object_pairs_hook=_single)
+        parsed = READER.decode(line.decode("utf-8"))
     except (ValueError, RecursionError) as error:
         raise Tampered("a line is no JSON object") from error
     if not isinstance(parsed, dict):
@@ -112,10 +124,3 @@ def _how(line: bytes) -> str:
     if line.startswith(_BOM):
         return " (it begins with a byte-order mark)"
     return " (it ends in CRLF)" if line.endswith(b"\r\n") else ""
-
-
-def _single(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    built = dict(pairs)
-    if len(built) != len(pairs):
-        raise ValueError("a key is there twice")
-    return built

@@ -12,9 +12,6 @@ import re
 from dataclasses import dataclass
 from urllib.parse import quote
 
-from cryptography.exceptions import InvalidSignature
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
-
 from .findings import Tampered, Unsupported
 
 ED25519 = b"\x01"
@@ -31,7 +28,16 @@ class VerifierKey:
     key_id: bytes
     public: bytes
 
+    @property
+    def text(self) -> str:
+        """What `read_key` reads."""
+        return f"{self.name}+{self.key_id.hex()}+{base64.b64encode(ED25519 + self.public).decode()}"
+
     def signed(self, text: bytes, signature: bytes) -> bool:
+        # Not before a note is met: it takes longer to load than all else here together.
+        from cryptography.exceptions import InvalidSignature
+        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
         try:
             Ed25519PublicKey.from_public_bytes(self.public).verify(signature, text)
         except InvalidSignature:

@@ -22,14 +22,14 @@ class GrowingRoot:
         self.size = 0
         self._peaks: list[bytes] = []
 
-    def add(self, leaf: bytes) -> None:
-        """Take the next leaf's hash."""
-        carry = self.size
+    def add(self, node: bytes, height: int = 0) -> None:
+        """Take the next leaf's hash, or the root of the complete subtree of 2^height leaves that comes next."""
+        carry = self.size >> height
         while carry & 1:
-            leaf = node_hash(self._peaks.pop(), leaf)
+            node = node_hash(self._peaks.pop(), node)
             carry >>= 1
-        self._peaks.append(leaf)
-        self.size += 1
+        self._peaks.append(node)
+        self.size += 1 << height
 
     def root(self) -> bytes:
         if not self._peaks:
@@ -38,6 +38,25 @@ class GrowingRoot:
         for peak in self._peaks[-2::-1]:
             root = node_hash(peak, root)
         return root
+
+
+class Subtrees:
+    """What some leaves add to a tree whose other leaves are not known: complete subtrees, from left to right."""
+
+    def __init__(self, size: int) -> None:
+        """`size`: how many leaves the tree has before."""
+        self.size = size
+        self.nodes: list[tuple[int, bytes]] = []
+        """(height, root), each in its place for `GrowingRoot.add`."""
+
+    def add(self, leaf: bytes) -> None:
+        """Take the next leaf's hash."""
+        height, carry = 0, self.size
+        while carry & 1 and self.nodes and self.nodes[-1][0] == height:
+            leaf = node_hash(self.nodes.pop()[1], leaf)
+            height, carry = height + 1, carry >> 1
+        self.nodes.append((height, leaf))
+        self.size += 1
 
 
 def includes(leaf: bytes, index: int, size: int, proof: Sequence[bytes], root: bytes) -> bool:

@@ -28,8 +28,16 @@ OF_SERVICE = {
     # A function that is called may work for longer than any store, and to call it again would be to start it again:
     # one try of 1 s to connect and 15 s to read. With 12 s for the token before it, that is 28 s.
     "lambda": Config(read_timeout=15, retries={"mode": "standard", "total_max_attempts": 1}),
+    # A reader waits for the refresh function for what is left of two seconds, and nobody for longer.
+    "lambda/refresh": Config(
+        connect_timeout=0.5, read_timeout=1.5, retries={"mode": "standard", "total_max_attempts": 1}
+    ),
+    # A list is answered meanwhile: what is not queued now is queued by the next one.
+    "sqs/met-stale": Config(
+        connect_timeout=0.5, read_timeout=1, retries={"mode": "standard", "total_max_attempts": 1}
+    ),
 }
-"""What a service's clients have other than `SDK`."""
+"""What a service's clients have other than `SDK`; behind a slash stands a use that needs more than the service's."""
 
 
 @cache
@@ -38,6 +46,18 @@ def sdk_session() -> Any:
     return botocore.session.get_session()
 
 
-def make_client(service: str) -> Any:
-    config = SDK.merge(OF_SERVICE[service]) if service in OF_SERVICE else SDK
-    return sdk_session().create_client(service, config=config)
+def make_client(name: str) -> Any:
+    """`name`: of a service, or of a use of it that `OF_SERVICE` knows."""
+    config = SDK.merge(OF_SERVICE[name]) if name in OF_SERVICE else SDK
+    return sdk_session().create_client(name.partition("/")[0], config=config)
+
+
+@cache
+def bedrock_client(retries: int, timeout: float) -> Any:
+    """A client of models: `timeout` seconds of silence in one request. One a process and patience, as making it takes a while."""
+    patience = Config(
+        connect_timeout=1,
+        read_timeout=timeout,
+        retries={"mode": "standard", "total_max_attempts": 1 + retries},
+    )
+    return sdk_session().create_client("bedrock-runtime", config=SDK.merge(patience))

@@ -1,4 +1,4 @@
-"""Tokens and the deployment's cursor key, in the access table."""
+"""Tokens, the deployment's cursor key and the keys of its issuer, in the access table."""
 
 import secrets
 from typing import Any
@@ -7,6 +7,7 @@ from factbook.adapters.dynamodb.client import ConditionFailed, Item, from_item, 
 from factbook.adapters.dynamodb.key_parts import key, part
 from factbook.domain.access.principals import Actor, Principal
 from factbook.domain.strict_json import Json, dump_json, parse_json
+from factbook.ports.access.issuers import KeySet
 from factbook.ports.access.stores import Token
 
 _NEW = {
@@ -15,8 +16,12 @@ _NEW = {
 }
 
 
+MOST_KEY_SET_CHARACTERS = 100_000
+"""An item has 400 KB. What is longer is fetched by every process anew."""
+
+
 class DynamoAccess:
-    """TokenStore and SecretStore over one table; `client` is a boto3 DynamoDB client."""
+    """TokenStore, SecretStore and KnownKeys over one table; `client` is a boto3 DynamoDB client."""
 
     def __init__(self, client: Any, table: str) -> None:
         self._client = client
@@ -59,6 +64,19 @@ class DynamoAccess:
                 item = first.item
         return bytes(item["v"])
 
+    def key_set(self, issuer: str) -> KeySet | None:
+        item = self._get(_issuer_key(issuer))
+        if item is None:
+            return None
+        kept = parse_json(item["v"])
+        return KeySet(kept["keys"], kept["fetchedAt"])
+
+    def keep_key_set(self, issuer: str, found: KeySet) -> None:
+        kept = {"keys": [dict(each) for each in found.keys], "fetchedAt": found.fetched_at}
+        text = dump_json(kept)
+        if len(text) <= MOST_KEY_SET_CHARACTERS:
+            self._put({**_issuer_key(issuer), "v": text})
+
     def _get(self, where: Item) -> Item | None:
         with store_errors():
             answer = self._client.get_item(TableName=self._table, Key=to_item(where), ConsistentRead=True)
@@ -67,6 +85,10 @@ class DynamoAccess:
     def _put(self, item: Item, **condition: str) -> None:
         with store_errors():
             self._client.put_item(TableName=self._table, Item=to_item(item), **condition)
+
+
+def _issuer_key(issuer: str) -> Item:
+    return {"pk": "issuer", "sk": part(issuer)}
 
 
 def _token_item(token: Token) -> Item:

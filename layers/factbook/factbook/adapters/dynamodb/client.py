@@ -15,11 +15,15 @@ SERVICE = "dynamodb"
 
 
 class ConditionFailed(Exception):
-    """A condition did not hold; `item` is what the store has there, empty when nothing is."""
+    """A condition did not hold; `item` is what the store has there, empty when nothing is.
 
-    def __init__(self, item: Item) -> None:
+    `place`: of the write in its transaction.
+    """
+
+    def __init__(self, item: Item, place: int = 0) -> None:
         super().__init__()
         self.item = item
+        self.place = place
 
 
 @contextmanager
@@ -45,10 +49,10 @@ def _decided(error: ClientError) -> Exception | None:
 
 def _cancelled(error: ClientError) -> Exception | None:
     reasons = error.response.get("CancellationReasons", [])
-    failed = [reason for reason in reasons if reason.get("Code") == "ConditionalCheckFailed"]
+    failed = [place for place, reason in enumerate(reasons) if reason.get("Code") == "ConditionalCheckFailed"]
     if failed:
-        # The head is the last put of every transaction here, so its reason is the one that decides.
-        return ConditionFailed(from_item(failed[-1].get("Item", {})))
+        # A head comes last of what has a condition in every transaction here, so its reason is the one that decides.
+        return ConditionFailed(from_item(reasons[failed[-1]].get("Item", {})), failed[-1])
     known = (meaning_of_code(SERVICE, str(reason.get("Code"))) for reason in reasons)
     return next((each for each in known if each is not None), None)
 

@@ -31,22 +31,22 @@ def query_items(client: Any, table: str, condition: str, values: Item, **options
             yield from map(from_item, page["Items"])
 
 
-def batch_get(client: Any, table: str, keys: Sequence[tuple[str, str | int]]) -> list[Item]:
+def batch_get(client: Any, table: str, keys: Sequence[tuple[str, str | int]], **options: Any) -> list[Item]:
     """The items under these keys (`pk`, `sk`) that are there, each once, strongly consistent, in no order.
 
-    Raises Throttled when the store still holds some back after `BATCH_ATTEMPTS`.
+    `options` go with the table (a ProjectionExpression). Raises Throttled when the store still holds some back after `BATCH_ATTEMPTS`.
     """
     found: list[Item] = []
     once = list(dict.fromkeys(keys))  # the service refuses a key that is named twice
     for start in range(0, len(once), KEYS_AT_ONCE):
         wanted = [to_item({"pk": pk, "sk": sk}) for pk, sk in once[start : start + KEYS_AT_ONCE]]
-        found += _batch_get(client, table, wanted)
+        found += _batch_get(client, table, {"Keys": wanted, "ConsistentRead": True, **options})
     return found
 
 
-def _batch_get(client: Any, table: str, keys: list[Item]) -> list[Item]:
+def _batch_get(client: Any, table: str, request: Item) -> list[Item]:
     found: list[Item] = []
-    pending: dict[str, Any] = {table: {"Keys": keys, "ConsistentRead": True}}
+    pending: dict[str, Any] = {table: request}
     for attempt in range(BATCH_ATTEMPTS):
         time.sleep(full_jitter(attempt, PAUSE_SECONDS))
         with store_errors():

@@ -27,6 +27,7 @@ from factbook.domain.facts import type_order
 from factbook.domain.facts.fact import Fact
 from factbook.domain.facts.type_order import type_place
 from factbook.ports.contention import Contended
+from factbook.ports.facts.joint import Change
 from factbook.ports.facts.store import Head, Row
 from factbook.ports.flaws import NotStorable
 
@@ -103,10 +104,10 @@ class DynamoFacts:
         return self._put(head, "attribute_not_exists(pk)", {})
 
     def amend(self, before: Head, after: Head) -> Head | None:
-        beside = self._beside(before, after)
-        if not beside:
+        change = Change(before, after)
+        if after.confirmed == before.confirmed:
             return self._replace(before, after)
-        return self._transact(after, [self._replacement(before, after), *beside])
+        return self._transact(change)
 
     def _replace(self, before: Head, after: Head) -> Head | None:
         try:
@@ -117,13 +118,22 @@ class DynamoFacts:
             raise
 
     def advance(self, before: Head, closed: Fact, after: Head) -> Head | None:
-        revision = {
-            "TableName": self._table,
-            "Item": to_item(revision_item(closed, before.life)),
-            "ConditionExpression": "attribute_not_exists(pk)",
-        }
-        writes = [{"Put": revision}, self._replacement(before, after), *self._beside(before, after)]
-        return self._transact(after, writes)
+        return self._transact(Change(before, after, closed))
+
+    def writes(self, change: Change) -> list[Item]:
+        """What a transaction writes for a change. When one of its conditions fails, the head is another."""
+        before, after = change.before, change.after
+        revision = []
+        if change.closed is not None:
+            put = {
+                "TableName": self._table,
+                "Item": to_item(
+                    revision_item(change.closed, before.life, retyped=change.closed.type != after.fact.type)
+                ),
+                "ConditionExpression": "attribute_not_exists(pk)",
+            }
+            revision = [{"Put": put}]
+        return [*revision, self._replacement(before, after), *self._beside(before, after)]
 
     def _replacement(self, before: Head, after: Head) -> Item:
         condition, values = _unchanged(before)
@@ -138,19 +148,20 @@ class DynamoFacts:
 
     def _beside(self, before: Head, after: Head) -> list[Item]:
         """What becomes of the confirmed text beside the head; the head's condition guards it."""
-        if after.confirmed == before.confirmed:
+        if (after.confirmed, after.two_types) == (before.confirmed, before.two_types):
             return []
         if after.confirmed is not None:
-            return [{"Put": {"TableName": self._table, "Item": to_item(confirmed_item(after.confirmed))}}]
+            item = to_item(confirmed_item(after, after.confirmed))
+            return [{"Put": {"TableName": self._table, "Item": item}}]
         where = _key(before.fact.scope.tenant_id, before.fact.id, CONFIRMED)
         return [{"Delete": {"TableName": self._table, "Key": where}}]
 
-    def _transact(self, after: Head, writes: list[Item]) -> Head | None:
+    def _transact(self, change: Change) -> Head | None:
         try:
             with store_errors():
-                self._client.transact_write_items(TransactItems=writes)
+                self._client.transact_write_items(TransactItems=self.writes(change))
         except ConditionFailed as lost:
-            return self._winner(after, lost)
+            return self.winner(change.after, lost)
         return None
 
     def shards(self, container: str | None) -> int:
@@ -233,10 +244,11 @@ class DynamoFacts:
                     **({"ExpressionAttributeValues": to_item(values)} if values else {}),
                 )
         except ConditionFailed as lost:
-            return self._winner(head, lost)
+            return self.winner(head, lost)
         return None
 
-    def _winner(self, ours: Head, lost: ConditionFailed) -> Head:
+    def winner(self, ours: Head, lost: ConditionFailed) -> Head:
+        """The head that was in the way of ours. Raises Contended when it is gone again."""
         whole = bool(lost.item) and "cf" not in lost.item
         there = read_head(lost.item) if whole else self.head(ours.fact.scope.tenant_id, ours.fact.id)
         if there is None:  # removed meanwhile: the caller reads again and finds nothing

@@ -25,7 +25,19 @@ def fact_records(records: Sequence[dict[str, Any]]) -> Iterator[FactRecord]:
             yield FactRecord(position, key, None, gone, f"unreadable ({type(error).__name__})")
         else:
             named = None if gone else _newly_named(head, change)
-            yield FactRecord(position, key, head, gone, named=named, former=former)
+            same = not gone and _same_to_search(change)
+            yield FactRecord(position, key, head, gone, named=named, former=former, same_to_search=same)
+
+
+def _same_to_search(change: dict[str, Any]) -> bool:
+    """Whether the index has the new image already: it is in it as the edition that it has had the old one in."""
+    old, new = change.get("OldImage"), change.get("NewImage", {})
+    return (
+        old is not None
+        and "ie" in new
+        and new["ie"] == old.get("ie", old.get("e"))
+        and old.get("lf") == new.get("lf")
+    )
 
 
 def _newly_named(head: Head, change: dict[str, Any]) -> str | None:

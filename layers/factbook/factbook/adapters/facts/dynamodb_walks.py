@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from functools import partial
 from itertools import chain
 from typing import Any
@@ -20,7 +19,8 @@ from factbook.adapters.facts.dynamodb_items import (
     read_head,
 )
 from factbook.domain.facts.fact import Fact
-from factbook.ports.facts.store import FactStore, Head
+from factbook.ports.deadline import NEVER, Deadline
+from factbook.ports.facts.store import FactStore, Head, readable_heads
 from factbook.ports.facts.walks import Life
 from factbook.ports.flaws import UNREADABLE
 from factbook.ports.walks import Stop, WalkPage
@@ -50,13 +50,17 @@ class DynamoFactWalk:
         by_tenant: dict[str, list[str]] = {}
         for (owner, fact_id), _ in named:
             by_tenant.setdefault(owner, []).append(fact_id)
-        found = {owner: self._readable(owner, ids) for owner, ids in by_tenant.items()}
+        unreadable = len(rows) - len(named)
+        found: dict[str, dict[str, Head]] = {}
+        for owner, ids in by_tenant.items():
+            found[owner], flawed = readable_heads(self._facts, owner, ids)
+            unreadable += len(flawed)
         stops = [
             Stop(head, cursor)
             for (owner, fact_id), cursor in named
             if (head := found[owner].get(fact_id)) is not None
         ]
-        return WalkPage(stops, following)
+        return WalkPage(stops, following, unreadable)
 
     def _everyone(self, after: str | None, limit: int) -> tuple[_Rows, str | None]:
         """The cursor is a row's key."""
@@ -88,17 +92,6 @@ class DynamoFactWalk:
             return rows, rows[-1][1]
         return rows, json.dumps([at + 1, " "]) if at + 1 < len(partitions) else None
 
-    def _readable(self, tenant: str, ids: list[str]) -> dict[str, Head]:
-        """Heads by id. One that was edited past being read is left out: it must not end a walk of all."""
-        try:
-            return self._facts.heads(tenant, ids)
-        except UNREADABLE:
-            found: dict[str, Head] = {}
-            for fact_id in ids:
-                with suppress(*UNREADABLE):
-                    found |= self._facts.heads(tenant, [fact_id])
-            return found
-
 
 def _named(row: Item) -> tuple[str, str] | None:
     """The tenant and the fact that a row names; None for one that was put or edited past the service."""
@@ -121,10 +114,10 @@ class DynamoRemains:
         self._table = table
         self._discard = discard
 
-    def remove(self, last: Fact) -> None:
-        self.remove_life(Life(last.scope.tenant_id, last.id, last.created_at, last.content_ref))
+    def remove(self, last: Fact, deadline: Deadline = NEVER) -> None:
+        self.remove_life(Life(last.scope.tenant_id, last.id, last.created_at, last.content_ref), deadline)
 
-    def remove_life(self, life: Life) -> None:
+    def remove_life(self, life: Life, deadline: Deadline = NEVER) -> None:
         named = self._named_by_the_present_life(life)
         # A confirmed text beside the removed head is of its life too; the stream then tells the index that it is gone.
         for item in chain(self._revisions(life), self._revisions(life, CONFIRMED)):
@@ -134,6 +127,7 @@ class DynamoRemains:
                 continue  # whose it is cannot be said: it must not keep the others
             if revision.created_at != life.created_at:
                 continue
+            deadline.require()
             self._discard_payload(revision.content_ref, named)
             with store_errors():
                 where = to_item({"pk": item["pk"], "sk": item["sk"]})

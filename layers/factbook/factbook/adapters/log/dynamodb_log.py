@@ -37,27 +37,38 @@ class DynamoLog:
         self._table = table
 
     def put(self, entries: Sequence[StoredEntry]) -> StoredEntry | None:
-        puts = [{"TableName": self._table, "Item": to_item(_item(entry)), **_CONDITION} for entry in entries]
+        writes = self.writes(entries)
         try:
             with store_errors():
-                if len(puts) == 1:
-                    self._client.put_item(**puts[0])
+                if len(writes) == 1:
+                    self._client.put_item(**writes[0]["Put"])
                 else:
-                    self._client.transact_write_items(TransactItems=[{"Put": put} for put in puts])
+                    self._client.transact_write_items(TransactItems=writes)
         except ConditionFailed as lost:
-            if not lost.item:
-                raise Contended from lost
-            return _entry(entries[0].tenant, entries[0].run_id, lost.item)
+            return self.winner(entries[0], lost)
         return None
 
+    def writes(self, entries: Sequence[StoredEntry]) -> list[Item]:
+        """What a transaction writes for these entries."""
+        return [
+            {"Put": {"TableName": self._table, "Item": to_item(entry_item(entry)), **_CONDITION}}
+            for entry in entries
+        ]
+
+    def winner(self, ours: StoredEntry, lost: ConditionFailed) -> StoredEntry:
+        """The entry of our run that was in the way. Raises Contended when the store does not say which."""
+        if not lost.item:
+            raise Contended from lost
+        return read_entry(ours.tenant, ours.run_id, lost.item)
+
     def stored_bytes(self, entry: StoredEntry) -> int:
-        return item_bytes(_item(entry))
+        return item_bytes(entry_item(entry))
 
     def entry(self, tenant: str, run_id: str, sequence: int) -> StoredEntry | None:
         where = to_item({"pk": key(tenant, run_id), "sk": sequence})
         with store_errors():
             answer = self._client.get_item(TableName=self._table, Key=where, ConsistentRead=True)
-        return _entry(tenant, run_id, from_item(answer["Item"])) if "Item" in answer else None
+        return read_entry(tenant, run_id, from_item(answer["Item"])) if "Item" in answer else None
 
     def newest(self, tenant: str, run_id: str, count: int) -> list[StoredEntry]:
         with store_errors():
@@ -69,7 +80,7 @@ class DynamoLog:
                 ConsistentRead=True,
                 Limit=count,
             )
-        return [_entry(tenant, run_id, from_item(item)) for item in page["Items"]]
+        return [read_entry(tenant, run_id, from_item(item)) for item in page["Items"]]
 
     def entries(
         self, tenant: str, run_id: str, since: int, limit: int, budget: int = READ_BYTES
@@ -79,7 +90,7 @@ class DynamoLog:
         for item in query_items(
             self._client, self._table, "pk = :pk AND sk >= :since", span, Limit=limit + 1
         ):
-            entry = _entry(tenant, run_id, item)
+            entry = read_entry(tenant, run_id, item)
             budget -= len(entry.text.encode())
             if len(found) == limit or (budget < 0 and found):
                 return found, True
@@ -119,7 +130,7 @@ class DynamoLog:
                 **asked,
             )
         found = [
-            (item["to"], _entry(tenant, item["to"].partition("|")[2], item))
+            (item["to"], read_entry(tenant, item["to"].partition("|")[2], item))
             for item in map(from_item, page["Items"])
         ]
         last = page.get("LastEvaluatedKey")
@@ -151,7 +162,7 @@ class DynamoLog:
         return ADMIN_SHARDS if container is None else RUN_SHARDS
 
 
-def _item(entry: StoredEntry) -> Item:
+def entry_item(entry: StoredEntry) -> Item:
     item: Item = {
         "pk": key(entry.tenant, entry.run_id),
         "sk": entry.sequence,
@@ -179,5 +190,5 @@ def _runs_partition(tenant: str, container: str | None, shard: int) -> str:
     return key(tenant, str(shard)) if container is None else key(tenant, container, str(shard))
 
 
-def _entry(tenant: str, run_id: str, item: Item) -> StoredEntry:
+def read_entry(tenant: str, run_id: str, item: Item) -> StoredEntry:
     return StoredEntry(tenant, run_id, item["sk"], item["j"], item["h"], item["f"], item.get("cause"))

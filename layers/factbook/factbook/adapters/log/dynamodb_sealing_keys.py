@@ -4,6 +4,7 @@ A tenant's keys lie in a few partitions by what they are of, so one key is one q
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from factbook.adapters.dynamodb.client import ConditionFailed, Item, from_item, store_errors, to_item
@@ -14,6 +15,8 @@ from factbook.domain.strict_json import dump_json, parse_json
 from factbook.ports.log.sealing import SealedKey
 
 SHARDS = 8
+LOWEST = "\x00"
+"""Every sort key is above it: an id may begin with any character, and something follows it."""
 
 
 class DynamoKeys:
@@ -55,17 +58,40 @@ class DynamoKeys:
             return None if found == key else found  # ours: the reply of the first try was lost
         return None
 
-    def walk(self, tenant: str) -> Iterator[SealedKey]:
-        for shard in range(SHARDS):
-            for item in self._query("pk = :pk", {":pk": _shard(tenant, shard)}):
-                yield _key(tenant, item)
-
-    def destroy(self, key: SealedKey, at: str) -> None:
-        tombstone = _item(SealedKey(key.tenant, key.name, key.generation, None, at))
+    def supply(self, key: SealedKey) -> SealedKey | None:
         try:
             with store_errors():
                 self._client.put_item(
-                    TableName=self._table, Item=to_item(tombstone), ConditionExpression="attribute_exists(w)"
+                    TableName=self._table,
+                    Item=to_item(_item(key)),
+                    ConditionExpression="attribute_exists(pk) AND attribute_not_exists(w) AND attribute_not_exists(destroyedAt)",
+                    ReturnValuesOnConditionCheckFailure="ALL_OLD",
+                )
+        except ConditionFailed as lost:
+            if not lost.item:
+                return self.create(key)
+            found = _key(key.tenant, lost.item)
+            return None if found == key else found
+        return None
+
+    def walk(self, tenant: str, after: SealedKey | None = None) -> Iterator[SealedKey]:
+        begun = {} if after is None else _where(tenant, after.name, after.generation)
+        for shard in range(SHARDS):
+            partition = _shard(tenant, shard)
+            if partition < begun.get("pk", ""):
+                continue
+            last = begun["sk"] if partition == begun.get("pk") else LOWEST
+            for item in self._query("pk = :pk AND sk > :last", {":pk": partition, ":last": last}):
+                yield _key(tenant, item)
+
+    def destroy(self, key: SealedKey, at: str) -> None:
+        tombstone = _item(replace(key, wrapped=None, destroyed_at=at))
+        try:
+            with store_errors():
+                self._client.put_item(
+                    TableName=self._table,
+                    Item=to_item(tombstone),
+                    ConditionExpression="attribute_exists(pk) AND attribute_not_exists(destroyedAt)",
                 )
         except ConditionFailed:
             return  # destroyed before, or never there
@@ -97,6 +123,7 @@ def _item(key: SealedKey) -> Item:
         "n": dump_json(names),
         "g": key.generation,
         "w": key.wrapped,
+        "b": key.begun_at,
         "destroyedAt": key.destroyed_at,
     }
 
@@ -109,4 +136,5 @@ def _key(tenant: str, item: Item) -> SealedKey:
         item["g"],
         None if wrapped is None else bytes(wrapped),
         item.get("destroyedAt"),
+        item.get("b"),
     )

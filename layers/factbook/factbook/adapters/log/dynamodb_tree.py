@@ -22,6 +22,7 @@ from factbook.domain.log.merkle import Edge
 from factbook.domain.log.runs import Leaf
 from factbook.domain.strict_json import dump_json, parse_json
 from factbook.ports.contention import Contended
+from factbook.ports.deadline import NEVER, Deadline
 from factbook.ports.log.checkpoints import DirtyRun, Growth, PublishedNote
 
 PAGE = 256
@@ -122,13 +123,17 @@ class DynamoTree:
         except ConditionFailed:
             return  # marked further already
 
-    def dirty_tenants(self) -> Iterator[str]:
+    def dirty_tenants(self, deadline: Deadline = NEVER) -> Iterator[str]:
         seen: set[str] = set()
         first = random.randrange(DIRTY_SHARDS)  # noqa: S311 - spreads the passes, guards nothing
         for shard in (*range(first, DIRTY_SHARDS), *range(first)):
             after: str | None = None
-            while page := list(
-                islice(self._query(key("dirty", str(shard)), at_least=after, Limit=MARKS_READ), MARKS_READ)
+            while not deadline.passed and (
+                page := list(
+                    islice(
+                        self._query(key("dirty", str(shard)), at_least=after, Limit=MARKS_READ), MARKS_READ
+                    )
+                )
             ):
                 yield from dict.fromkeys(item["tenant"] for item in page if item["tenant"] not in seen)
                 seen |= {item["tenant"] for item in page}
@@ -136,8 +141,10 @@ class DynamoTree:
                     break
                 after = part(page[-1]["tenant"]) + "}"  # behind all of this tenant's: `}` follows `|`
 
-    def dirty_of(self, tenant: str) -> Iterator[DirtyRun]:
+    def dirty_of(self, tenant: str, deadline: Deadline = NEVER) -> Iterator[DirtyRun]:
         for shard in range(DIRTY_SHARDS):
+            if deadline.passed:
+                return
             for item in self._query(
                 key("dirty", str(shard)), begins_with=f"{part(tenant)}|", Limit=10 * MARKS_READ
             ):

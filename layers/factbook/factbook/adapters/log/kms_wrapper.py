@@ -20,6 +20,13 @@ class KmsWrapper:
             )
         return bytes(made["Plaintext"]), bytes(made["CiphertextBlob"])
 
+    def wrap(self, tenant: str, plain: bytes) -> bytes:
+        with aws_errors("kms"):
+            wrapped = self._client.encrypt(
+                KeyId=self._key_id, Plaintext=plain, EncryptionContext=_context(tenant)
+            )
+        return bytes(wrapped["CiphertextBlob"])
+
     def unwrap(self, tenant: str, wrapped: bytes) -> bytes:
         try:
             with aws_errors("kms"):

@@ -25,11 +25,11 @@ class DynamoMemories:
         self._client = client
         self._table = table
 
-    def of_owner(self, tenant: str, owner: str, agent: str) -> Sequence[Head]:
-        return self._all("memory", "m", owner_partition(tenant, owner, agent))
+    def of_owner(self, tenant: str, owner: str, agent: str, now: str) -> Sequence[Head]:
+        return self._all("memory", "m", owner_partition(tenant, owner, agent), now)
 
-    def of_account(self, tenant: str, agent: str) -> Sequence[Head]:
-        return self._all("account", "am", account_partition(tenant, agent))
+    def of_account(self, tenant: str, agent: str, now: str) -> Sequence[Head]:
+        return self._all("account", "am", account_partition(tenant, agent), now)
 
     def reviews(
         self, tenant: str, state: ReviewState, shard: int, before: str, limit: int
@@ -53,7 +53,7 @@ class DynamoMemories:
     def review_shards(self) -> int:
         return REVIEW_SHARDS
 
-    def _all(self, index: str, attribute: str, partition: str) -> Sequence[Head]:
+    def _all(self, index: str, attribute: str, partition: str, now: str) -> Sequence[Head]:
         found: list[Head] = []
         with store_errors():
             pages = self._client.get_paginator("query").paginate(
@@ -61,7 +61,8 @@ class DynamoMemories:
                 IndexName=index,
                 KeyConditionExpression="#p = :p",
                 ExpressionAttributeNames={"#p": attribute},
-                ExpressionAttributeValues=to_item({":p": partition}),
+                FilterExpression="attribute_not_exists(x) OR x > :now",
+                ExpressionAttributeValues=to_item({":p": partition, ":now": now}),
             )
             for page in pages:
                 found += [read_head(from_item(item)) for item in page["Items"]]

@@ -1,27 +1,21 @@
 """Embeddings from any endpoint that speaks OpenAI's `POST /embeddings`."""
 
 import json
-import math
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import urllib3
 from urllib3.util import Retry, Timeout, parse_url
 
+from factbook.adapters.bodies import OutOfTime, read_body
+from factbook.adapters.retrieval.embedding_batches import Asking, BatchingEmbedder, Prefixes
 from factbook.domain.errors import StorageUnavailable, Throttled
-from factbook.ports.retrieval.embeddings import EmbeddingFailure, EmbeddingsUnavailable, Vector
+from factbook.ports.retrieval.embeddings import EmbeddingsUnavailable
 
-MAX_TEXTS = 64
-MAX_CHARACTERS = 200_000
 _REFUSALS = frozenset({400, 413, 422})
 _RETRIED = frozenset({408, 409, 425, 429, 500, 502, 503, 504})
 _MAX_RETRY_AFTER = 20
-_READ_BYTES = 1 << 16
-
-PLAIN_WORD = "word"
-"""No model refuses it for what it says."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +25,7 @@ class EmbeddingSettings:
     url: str
     model: str
     api_key: str | None = field(default=None, repr=False)
+    prefixes: Prefixes = field(default_factory=Prefixes)
 
     @property
     def shown_url(self) -> str:
@@ -38,27 +33,9 @@ class EmbeddingSettings:
         parts = parse_url(self.url)
         return f"{parts.scheme}://{parts.netloc}{parts.path or ''}"
 
-    @staticmethod
-    def checked(kind: str, url: str, model: str, api_key: str = "") -> "EmbeddingSettings | None":
-        """The settings MEMORY_EMBEDDINGS, …_URL, …_MODEL and …_API_KEY; None when embeddings are off.
 
-        Raises ValueError when they are on but incomplete, so that a deployment fails at its start.
-        """
-        if kind in ("", "none"):
-            return None
-        if kind != "openai-compat":
-            raise ValueError("MEMORY_EMBEDDINGS must be openai-compat, none or absent")
-        if not url or not model:
-            raise ValueError(
-                "MEMORY_EMBEDDINGS=openai-compat needs MEMORY_EMBEDDINGS_URL and MEMORY_EMBEDDINGS_MODEL"
-            )
-        if parse_url(url).scheme not in ("http", "https") or not parse_url(url).host:
-            raise ValueError("MEMORY_EMBEDDINGS_URL must be an http or https URL")
-        return EmbeddingSettings(url.rstrip("/"), model, api_key or None)
-
-
-class OpenAICompatibleEmbedder:
-    """Batches texts, retries what may pass with backoff and jitter, and checks every vector before anybody keeps it.
+class OpenAICompatibleEmbedder(BatchingEmbedder):
+    """Retries what may pass with backoff and jitter.
 
     `retries` and `timeout` (seconds, of one request) bound the patience: little for a query that a person waits for,
     more for indexing.
@@ -72,6 +49,7 @@ class OpenAICompatibleEmbedder:
         timeout: float = 30.0,
         secret: Callable[[str], str] | None = None,
     ) -> None:
+        super().__init__(settings.model, settings.prefixes)
         self._settings = settings
         self._secret = secret
         self._retries = Retry(
@@ -88,50 +66,13 @@ class OpenAICompatibleEmbedder:
             timeout=Timeout(connect=min(timeout, 2.0), read=timeout), retries=self._retries
         )
 
-    @property
-    def model(self) -> str:
-        return self._settings.model
+    def _ask(self, texts: Sequence[str], asking: Asking) -> list[Any] | None:
+        answer = self._post(texts, asking)
+        return None if answer is None else _vectors_of(answer, len(texts))
 
-    def embed(
-        self,
-        texts: Sequence[str],
-        dimensions: int | None = None,
-        *,
-        model: str | None = None,
-        within: float | None = None,
-    ) -> list[Vector | EmbeddingFailure]:
-        name = model or self.model
-        deadline = None if within is None else time.monotonic() + within
-        made = [
-            result
-            for batch in _batches(texts)
-            for result in self._embed_batch(batch, dimensions, name, deadline)
-        ]
-        if made and all(isinstance(result, EmbeddingFailure) and result.refused for result in made):
-            self._check_that_it_takes_any(name, deadline)
-        return made
-
-    def _check_that_it_takes_any(self, model: str, deadline: float | None) -> None:
-        """Raises EmbeddingsUnavailable when the endpoint refuses a plain word too: then no text is to blame."""
-        if self._post([PLAIN_WORD], model, deadline) is None:
-            raise EmbeddingsUnavailable("refuses every text")
-
-    def _embed_batch(
-        self, texts: Sequence[str], dimensions: int | None, model: str, deadline: float | None
-    ) -> list[Vector | EmbeddingFailure]:
-        answer = self._post(texts, model, deadline)
-        if answer is not None:
-            return [_checked(vector, dimensions) for vector in _vectors_of(answer, len(texts))]
-        # The endpoint refused the batch for what is in it: halves find the text, the others get their vectors.
-        if len(texts) == 1:
-            return [EmbeddingFailure("the endpoint refused the text", refused=True)]
-        half = len(texts) // 2
-        halves = texts[:half], texts[half:]
-        return [result for part in halves for result in self._embed_batch(part, dimensions, model, deadline)]
-
-    def _post(self, texts: Sequence[str], model: str, deadline: float | None) -> object | None:
+    def _post(self, texts: Sequence[str], asking: Asking) -> object | None:
         """The parsed answer, None when the request's content was refused."""
-        body = json.dumps({"model": model, "input": list(texts), "encoding_format": "float"})
+        body = json.dumps({"model": asking.model, "input": list(texts), "encoding_format": "float"})
         headers = {"Content-Type": "application/json", **self._authorization()}
         try:
             response = self._http.request(
@@ -140,9 +81,11 @@ class OpenAICompatibleEmbedder:
                 body=body.encode(),
                 headers=headers,
                 preload_content=False,
-                **self._patience(deadline),
+                **self._patience(asking),
             )
-            data = _read(response, deadline)
+            data = read_body(response, asking.deadline)
+        except OutOfTime:
+            raise EmbeddingsUnavailable("no answer (out of time)") from None
         except urllib3.exceptions.HTTPError as error:
             raise EmbeddingsUnavailable(f"no answer ({_cause(error)})") from None
         if response.status in _REFUSALS:
@@ -155,13 +98,11 @@ class OpenAICompatibleEmbedder:
             raise EmbeddingsUnavailable("answered something that is not JSON") from None
         return parsed
 
-    def _patience(self, deadline: float | None) -> dict[str, Any]:
+    def _patience(self, asking: Asking) -> dict[str, Any]:
         """How the tries share the time there is. Who waits for a query does not wait for a `Retry-After` of minutes."""
-        if deadline is None:
+        left = asking.left()
+        if left is None:
             return {}
-        left = deadline - time.monotonic()
-        if left <= 0:
-            raise EmbeddingsUnavailable("no answer (out of time)")
         tries = 1 + int(self._retries.total or 0)
         return {
             "timeout": Timeout(total=left / tries),
@@ -180,29 +121,6 @@ class OpenAICompatibleEmbedder:
         return {"Authorization": f"Bearer {key}"}
 
 
-def _read(response: urllib3.BaseHTTPResponse, deadline: float | None) -> bytes:
-    """The body, as it comes in: a timeout is of one silence, and an endpoint that drips never makes one."""
-    parts: list[bytes] = []
-    while part := response.read1(_READ_BYTES):
-        if deadline is not None and time.monotonic() > deadline:
-            response.close()
-            raise EmbeddingsUnavailable("no answer (out of time)")
-        parts.append(part)
-    response.release_conn()
-    return b"".join(parts)
-
-
-def _batches(texts: Sequence[str]) -> Iterator[list[str]]:
-    batch: list[str] = []
-    for text in texts:
-        if batch and (len(batch) == MAX_TEXTS or sum(map(len, batch)) + len(text) > MAX_CHARACTERS):
-            yield batch
-            batch = []
-        batch.append(text)
-    if batch:
-        yield batch
-
-
 def _vectors_of(answer: object, count: int) -> list[Any]:
     """The embeddings in the order of the texts, whatever order the endpoint listed them in."""
     data = answer.get("data") if isinstance(answer, dict) else None
@@ -212,23 +130,6 @@ def _vectors_of(answer: object, count: int) -> list[Any]:
     if sorted(placed, key=str) != sorted(range(count), key=str):
         raise EmbeddingsUnavailable(f"answered {len(data)} embeddings for {count} texts")
     return [placed[position] for position in range(count)]
-
-
-def _checked(vector: Any, dimensions: int | None) -> Vector | EmbeddingFailure:
-    if not isinstance(vector, list) or not all(isinstance(value, int | float) for value in vector):
-        return EmbeddingFailure("the endpoint's vector is not a list of numbers")
-    if dimensions is not None and len(vector) != dimensions:
-        return EmbeddingFailure(f"the endpoint's vector has {len(vector)} dimensions, the index {dimensions}")
-    try:
-        values = tuple(map(float, vector))
-    except OverflowError:
-        values = (math.inf,)
-    length = math.hypot(*values)
-    if not math.isfinite(length):
-        return EmbeddingFailure("the endpoint's vector has a value that is not finite")
-    if length == 0:
-        return EmbeddingFailure("the endpoint's vector is zero")
-    return tuple(value / length for value in values)
 
 
 def _cause(error: Exception) -> str:

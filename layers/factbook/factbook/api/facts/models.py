@@ -23,6 +23,7 @@ from factbook.domain.strict_json import check_depth
 from factbook.usecases.facts.payloads import MAX_UPLOAD_BYTES, Content
 
 MAX_BATCH = 100
+MAX_REASON = 1_000
 DIGEST = "[0-9a-f]{64}"
 
 Clearable = Literal[
@@ -151,14 +152,30 @@ class VerifyFact(CamelModel):
     expect_version: ExpectVersion | None = None
 
 
+class HoldFact(CamelModel):
+    """`reason` is kept for good in a plain entry of the log, which no erasure removes: name the matter, and no person."""
+
+    reason: Annotated[str, Field(min_length=1, max_length=MAX_REASON)]
+    expect_version: ExpectVersion | None = None
+
+
 class DeleteQuery(CamelModel):
     expect_version: VersionParam | None = None
 
 
 class GetQuery(CamelModel):
+    """`requireFresh` is about the current revision; `include` names one thing more to say of it."""
+
     version: VersionParam | None = None
     as_of: Instant | None = None
-    include: Literal["indexState"] | None = None
+    include: Literal["indexState", "refreshState"] | None = None
+    require_fresh: FlagParam | None = None
+
+    @model_validator(mode="after")
+    def _fresh_is_now(self) -> "GetQuery":
+        if self.require_fresh and (self.version is not None or self.as_of is not None):
+            raise ValueError("requireFresh is about the current revision: leave out version and asOf")
+        return self
 
 
 class KeyQuery(CamelModel):
@@ -167,6 +184,7 @@ class KeyQuery(CamelModel):
     type: TypeName
     scope: Annotated[str, Field(min_length=1)] | None = None
     key: FactKey
+    require_fresh: FlagParam | None = None
 
 
 class ContentQuery(CamelModel):
@@ -241,8 +259,20 @@ class WriteResults(CamelModel):
     results: list[WriteResult]
 
 
+class RefreshStateAnswer(CamelModel):
+    """`nextDueAt`: when its source is asked next; `failures` in a row; `circuit`: of the source's host."""
+
+    next_due_at: str | None = None
+    failures: int = 0
+    last_error: str | None = None
+    circuit: Literal["closed", "open", "half-open"] | None = None
+
+
 class FactAnswer(Fact):
-    """A fact; with `include=indexState` whether searches find it, and why not wholly."""
+    """A fact; with `include=indexState` whether searches find it, and why not wholly; with `include=refreshState` how its
+    refreshing goes.
+    """
 
     index_state: Literal["pending", "indexed", "failed"] | None = None
     index_problem: str | None = None
+    refresh_state: RefreshStateAnswer | None = None

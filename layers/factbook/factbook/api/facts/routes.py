@@ -8,6 +8,7 @@ from factbook.api.facts.models import (
     FactAnswer,
     FactPage,
     GetQuery,
+    HoldFact,
     KeyQuery,
     ListQuery,
     RequestUpload,
@@ -27,14 +28,25 @@ from factbook.domain.access.rules import require_write
 from factbook.domain.facts.fact import Fact
 from factbook.domain.facts.ids import fact_id_for
 from factbook.domain.facts.type_order import LOWEST
+from factbook.domain.scope import Scope
 from factbook.domain.strict_json import Json
-from factbook.usecases.facts import changes, keyed, listing, payloads, reading, types
+from factbook.usecases.facts import changes, holds, keyed, listing, payloads, reading, types
 from factbook.usecases.merging import NEWEST
 
 CHANGES = (
     e.FactNotFound,
     e.PermissionDenied,
+    e.ErasureInProgress,
     e.LegalHold,
+    e.FactChanged,
+    e.IdempotencyMismatch,
+    e.ValidationFailed,
+)
+
+HOLDS = (
+    e.FactNotFound,
+    e.PermissionDenied,
+    e.ErasureInProgress,
     e.FactChanged,
     e.IdempotencyMismatch,
     e.ValidationFailed,
@@ -56,6 +68,7 @@ def add_writes(app: App) -> None:
             e.IdempotencyMismatch,
             e.ValidationFailed,
             e.FactNotFound,
+            e.ErasureInProgress,
             e.FactExists,
             e.MemoryFull,
             e.LegalHold,
@@ -82,13 +95,35 @@ def add_writes(app: App) -> None:
         "DELETE /v1/memory/facts/{id}", "Delete a fact", query=DeleteQuery, answer=Fact, refusals=CHANGES
     )(delete_fact)
     app.route(
+        "POST /v1/memory/facts/{id}/hold",
+        "Put a fact under legal hold",
+        body=HoldFact,
+        answer=Fact,
+        idempotent=True,
+        refusals=HOLDS,
+    )(hold_fact)
+    app.route(
+        "POST /v1/memory/facts/{id}/release",
+        "Release a fact from legal hold",
+        body=HoldFact,
+        answer=Fact,
+        idempotent=True,
+        refusals=HOLDS,
+    )(release_fact)
+    app.route(
         "POST /v1/memory/blobs",
         "Get a presigned upload for content too large for a request",
         body=RequestUpload,
         answer=UploadAnswer,
         status=201,
         idempotent=True,
-        refusals=(e.FactNotFound, e.PermissionDenied, e.ScopeInvalid, e.ValidationFailed),
+        refusals=(
+            e.FactNotFound,
+            e.PermissionDenied,
+            e.ErasureInProgress,
+            e.ScopeInvalid,
+            e.ValidationFailed,
+        ),
     )(request_upload)
 
 
@@ -106,7 +141,7 @@ def add_reads(app: App) -> None:
         "Read the current fact of a key",
         query=KeyQuery,
         answer=Fact,
-        refusals=(e.FactNotFound, e.PermissionDenied, e.ScopeInvalid),
+        refusals=(e.FactNotFound, e.PermissionDenied, e.ScopeInvalid, e.SourceUnavailable),
     )(get_keyed_fact)
     app.route(
         "GET /v1/memory/types",
@@ -120,7 +155,7 @@ def add_reads(app: App) -> None:
         "Read a fact",
         query=GetQuery,
         answer=FactAnswer,
-        refusals=(e.FactNotFound, e.SearchUnavailable),
+        refusals=(e.FactNotFound, e.SearchUnavailable, e.SourceUnavailable),
     )(get_fact)
     app.route(
         "GET /v1/memory/facts/{id}/revisions",
@@ -172,10 +207,26 @@ def delete_fact(call: Call) -> Answer:
     return Answer(200, fact.to_json())
 
 
+def hold_fact(call: Call) -> Answer:
+    fact_id, asked = call.path["id"], call.body(HoldFact)
+    fact = holds.hold_fact(
+        call.services.memory, call.principal, call.operation, fact_id, asked.reason, asked.expect_version
+    )
+    return Answer(200, fact.to_json())
+
+
+def release_fact(call: Call) -> Answer:
+    fact_id, asked = call.path["id"], call.body(HoldFact)
+    fact = holds.release_fact(
+        call.services.memory, call.principal, call.operation, fact_id, asked.reason, asked.expect_version
+    )
+    return Answer(200, fact.to_json())
+
+
 def request_upload(call: Call) -> Answer:
     body = call.body(RequestUpload)
     ports = call.services.memory
-    fact_id, has_key = _fact_to_fill(call, body)
+    fact_id, has_key, scope = _fact_to_fill(call, body)
     ref, url = payloads.grant_upload(
         ports,
         call.principal.tenant,
@@ -183,6 +234,7 @@ def request_upload(call: Call) -> Answer:
         body.size,
         body.sha256,
         keyed=has_key,
+        scope=scope,
         operation_key=call.operation.key if "idempotency-key" in call.request.headers else None,
     )
     answer = {
@@ -194,17 +246,20 @@ def request_upload(call: Call) -> Answer:
     return Answer(201, answer)
 
 
-def _fact_to_fill(call: Call, body: RequestUpload) -> tuple[str, bool]:
-    """The id of the fact that an upload is for, and whether it has a key."""
+def _fact_to_fill(call: Call, body: RequestUpload) -> tuple[str, bool, Scope | None]:
+    """The id of the fact that an upload is for, whether it has a key, and its scope, where that is known."""
     if body.fact_id is not None:
         head = changes.changeable_head(call.services.memory, call.principal, body.fact_id)
-        return body.fact_id, head.fact.key is not None
+        return body.fact_id, head.fact.key is not None, head.fact.scope
     if body.type is not None or body.scope is not None:
         scope = (body.scope or ScopeRequest()).resolve(call.principal)
         require_write(call.principal, scope)
+        keyed_id = None
         if body.type is not None and body.key is not None:
-            return keyed.Key(scope, body.type, body.key).fact_id, True
-    return fact_id_for(call.operation.key), False
+            keyed_id = keyed.Key(scope, body.type, body.key).fact_id
+        call.services.memory.require_place_spared(scope, keyed_id or "")
+        return keyed_id or fact_id_for(call.operation.key), keyed_id is not None, scope
+    return fact_id_for(call.operation.key), False, None
 
 
 def list_facts(call: Call) -> Answer:
@@ -225,7 +280,9 @@ def list_facts(call: Call) -> Answer:
     }
     position = call.position(identity, asked.cursor)
     before = str(position["at"]) if position else NEWEST
-    page = listing.list_facts(call.services.memory, call.principal, query, asked.limit, before)
+    page = listing.list_facts(
+        call.services.memory, call.principal, query, asked.limit, before, deadline=call.deadline
+    )
     following = None if page.position is None else {"at": page.position}
     return Answer(200, page_json([fact.to_json() for fact in page.facts], call.cursor(identity, following)))
 
@@ -234,7 +291,9 @@ def get_keyed_fact(call: Call) -> Answer:
     asked = call.query(KeyQuery)
     scope = read_scope(asked.scope).resolve(call.principal)
     key = keyed.Key(scope, asked.type, asked.key)
-    return Answer(200, keyed.get_keyed_fact(call.services.memory, call.principal, key).to_json())
+    fresh = asked.require_fresh is True
+    fact = keyed.get_keyed_fact(call.services.memory, call.principal, key, require_fresh=fresh)
+    return Answer(200, fact.to_json())
 
 
 def list_types(call: Call) -> Answer:
@@ -243,14 +302,21 @@ def list_types(call: Call) -> Answer:
     identity: Json = {"types": wanted}
     position = call.position(identity, asked.cursor)
     start = str(position["at"]) if position else LOWEST
-    page = types.list_types(call.services.memory, call.principal, wanted, asked.limit, start)
+    page = types.list_types(call.services.memory, call.principal, wanted, asked.limit, start, call.deadline)
     following = None if page.position is None else {"at": page.position}
     return Answer(200, page_json([{"type": name} for name in page.types], call.cursor(identity, following)))
 
 
 def get_fact(call: Call) -> Answer:
     asked = call.query(GetQuery)
-    fact = reading.get_fact(call.services.memory, call.principal, call.path["id"], asked.version, asked.as_of)
+    fact = reading.get_fact(
+        call.services.memory,
+        call.principal,
+        call.path["id"],
+        asked.version,
+        asked.as_of,
+        require_fresh=asked.require_fresh is True,
+    )
     more = {} if asked.include is None else call.services.includes[asked.include](fact)
     return Answer(200, fact.to_json() | more)
 

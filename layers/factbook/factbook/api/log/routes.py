@@ -37,6 +37,7 @@ from factbook.usecases.merging import NEWEST
 APPENDS = (
     e.NotFound,
     e.PermissionDenied,
+    e.ErasureInProgress,
     e.ScopeInvalid,
     e.ValidationFailed,
     e.LogChanged,
@@ -159,7 +160,9 @@ def list_runs(call: Call) -> Answer:
     identity: Json = {"runs": wanted}
     position = call.position(identity, asked.cursor)
     before = str(position["at"]) if position else NEWEST
-    page = log_reading.list_runs(call.services.logs.store, call.principal, wanted, asked.limit, before)
+    page = log_reading.list_runs(
+        call.services.logs.store, call.principal, wanted, asked.limit, before, call.deadline
+    )
     data: list[Json] = [
         {"runId": row.run_id, "scope": row.scope.to_json(), "startedAt": row.started_at} for row in page.runs
     ]
@@ -196,6 +199,7 @@ def verify_run(call: Call) -> Answer:
     start = log_proofs.Progress.read(call.position(identity, call.query(CursorQuery).cursor))
     logs = call.services.logs
     answer, following = log_proofs.verify_stored_run(logs.store, logs.tree, call.principal, run_id, start)
+    call.observation.count(VerificationFailures=int(not answer["holds"]))
     cursor = call.cursor(identity, following)
     return Answer(200, {**answer, "hasMore": cursor is not None} | ({"nextCursor": cursor} if cursor else {}))
 

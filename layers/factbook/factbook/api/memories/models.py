@@ -4,11 +4,12 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from factbook.api.facts.models import GeneratedByRequest
 from factbook.api.models import ExpectVersion, PageQuery, ScopeRequest, WrittenType
+from factbook.domain.access.owners import owner_of
 from factbook.domain.access.principals import Principal
 from factbook.domain.errors import ScopeInvalid
-from factbook.domain.facts.fact import Fact, GeneratedBy
-from factbook.domain.facts.owners import owner_of
+from factbook.domain.facts.fact import Fact
 from factbook.domain.facts.reach import WINDOW_DAYS
 from factbook.domain.fields import CamelModel, FactKey, Id, Instant, PathId
 from factbook.domain.memories.statements import Statement
@@ -43,7 +44,7 @@ class Remember(CamelModel):
     reach: Literal["user", "account"] | None = None
     keep_days: Annotated[int, Field(ge=1, le=36_525)] = WINDOW_DAYS
     valid_until: Instant | None = None
-    generated_by: GeneratedBy | None = None
+    generated_by: GeneratedByRequest | None = None
 
     def statement(self, principal: Principal) -> Statement:
         """Raises ScopeInvalid for a scope that is not exactly one person's, PermissionDenied for another tenant's."""

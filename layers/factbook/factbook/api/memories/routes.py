@@ -11,18 +11,19 @@ from factbook.api.memories.models import (
     ReviewsQuery,
     person,
 )
-from factbook.api.models import ScopeRequest
 from factbook.api.pages import page_json
-from factbook.api.requests import read_path_id, validate
+from factbook.api.requests import read_path_id
+from factbook.api.scopes import read_scope
 from factbook.domain import errors as e
 from factbook.domain.facts.fact import Fact
-from factbook.domain.strict_json import Json, parse_json
+from factbook.domain.strict_json import Json
 from factbook.usecases.memories import remembering, reviewing, standing
 from factbook.usecases.merging import NEWEST
 
 DECISIONS = (
     e.FactNotFound,
     e.PermissionDenied,
+    e.ErasureInProgress,
     e.LegalHold,
     e.FactChanged,
     e.NotInReview,
@@ -41,9 +42,11 @@ def add_writes(app: App) -> None:
         status=201,
         idempotent=True,
         refusals=(
+            e.FactNotFound,
             e.PermissionDenied,
             e.ScopeInvalid,
             e.MemoryFull,
+            e.ErasureInProgress,
             e.LegalHold,
             e.IdempotencyMismatch,
             e.ValidationFailed,
@@ -108,7 +111,7 @@ def list_memories(call: Call) -> Answer:
     agent = read_path_id(call.request, "agentId")
     remembering.require_own_agent(call.principal, agent)
     asked = call.query(MemoriesQuery).scope
-    scope = None if asked is None else person(_scope(asked), call.principal)
+    scope = None if asked is None else person(read_scope(asked), call.principal)
     found = standing.standing_set(call.services.memories, call.principal, agent, scope)
     data = [fact.to_json() for fact in found.facts]
     return Answer(200, {"data": data, "characters": found.characters})
@@ -119,7 +122,9 @@ def list_reviews(call: Call) -> Answer:
     identity: Json = {"reviews": asked.state}
     position = call.position(identity, asked.cursor)
     before = str(position["at"]) if position else NEWEST
-    page = reviewing.list_reviews(call.services.memories, call.principal, asked.state, asked.limit, before)
+    page = reviewing.list_reviews(
+        call.services.memories, call.principal, asked.state, asked.limit, before, call.deadline
+    )
     following = None if page.position is None else {"at": page.position}
     return Answer(200, page_json([_review(each) for each in page.reviews], call.cursor(identity, following)))
 
@@ -131,10 +136,3 @@ def _review(review: reviewing.Review) -> Json:
     if review.fact.decided_because is not None:
         answer["reason"] = review.fact.decided_because
     return answer
-
-
-def _scope(text: str) -> ScopeRequest:
-    value = parse_json(text)
-    if not isinstance(value, dict):
-        raise e.BadInput('scope must be a JSON object such as {"userId":"ann"}.')
-    return validate(ScopeRequest, value, "/scope")

@@ -26,6 +26,8 @@ def add_reads(app: App) -> None:
 
 
 def put_policy(call: Call) -> Answer:
+    if not call.request.body.strip():  # a file that was not there must not take every limit away
+        raise e.BadInput("The request has no body. Send {} for a policy of defaults alone.")
     body = call.body(Policy)
     _refuse_run_out(body, call.services.clock.now())
     kept = policy.put_policy(call.services.policies, call.principal, body)

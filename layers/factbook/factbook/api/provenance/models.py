@@ -26,6 +26,7 @@ class ProvenanceNode(CamelModel):
     timestamp: str | None = None
     entry_hash: str | None = None
     payload_erased_at: str | None = None
+    payload_sealed: Literal[True] | None = None
 
 
 class ProvenanceEdge(CamelModel):

@@ -19,6 +19,6 @@ def add_reads(app: App) -> None:
 def trace_fact(call: Call) -> Answer:
     logs = call.services.logs
     graph = tracing.trace_provenance(
-        call.services.memory, logs.store, logs.vault, call.principal, call.path["id"]
+        call.services.memory, logs.store, logs.vault, call.principal, call.path["id"], call.deadline
     )
     return Answer(200, graph)

@@ -19,6 +19,7 @@ from factbook.ports.jobs import Job
 from factbook.ports.log.walks import EntryRecord
 from factbook.ports.retrieval.embeddings import EmbeddingsUnavailable
 from factbook.ports.retrieval.upkeep import Backlog, Troubled
+from factbook.usecases.facts.orphans import ORPHANS, sweep_orphans
 from factbook.usecases.facts.upgrading import upgrade_facts
 from factbook.usecases.retrieval import index_jobs, indexing, messages
 from factbook.usecases.retrieval.index_jobs import IndexJobPorts
@@ -34,7 +35,7 @@ from factbook.usecases.retrieval.turns import HUNG_SECONDS
 RESERVE_SECONDS = 20.0
 JOB_SHARE = 0.7
 """Of the time of a tick; the rest is for what waits in the backlog."""
-LEFTOVERS_SHARE = 0.3
+LEFTOVERS_SHARE = ORPHANS_SHARE = 0.3
 NOTE_SECONDS = 10.0
 """Of the reserve, for noting what the index could not take."""
 COMMANDS: dict[str, Callable[[IndexJobPorts, Deadline], Job | None]] = {
@@ -61,24 +62,28 @@ class IndexEvents:
 
     def __call__(self, event: dict[str, Any], context: Any = None) -> dict[str, Any]:
         """Records, or `{"factbook": <a command>}`, which answers its progress; anything else is the schedule's tick."""
-        with observe("index", event, context):
+        with observe("index", event, context) as seen:
             services, deadline = self.services(), deadline_of(context, RESERVE_SECONDS)
             if "Records" not in event:
-                return work(services, str(event.get("factbook", "")), deadline)
+                done = work(services, str(event.get("factbook", "")), deadline)
+                seen.count(IndexWaiting=done["waiting"], IndexProblems=int(done["problem"] is not None))
+                return done
             records = event["Records"]
             if records[0].get("eventSource") == "aws:sqs":
+                seen.count(BatchesGivenUp=len(records))
                 return note_discards(services, records)
             of_log = f":table/{services.settings.log_table}/" in records[0].get("eventSourceARN", "")
             if of_log:
                 failed = _follow_log(services, list(self._entry_records(records)), deadline)
             else:
                 failed = _follow_facts(services, list(self._fact_records(records)), deadline)
+            seen.count(Records=len(records), RecordsAgain=len(failed))
             logger.info("indexed", extra={"records": len(records), "again": len(failed), "log": of_log})
             return {"batchItemFailures": [{"itemIdentifier": position} for position in failed]}
 
 
 def work(services: IndexServices, command: str, deadline: Deadline) -> dict[str, Any]:
-    """Spend some time on leftovers, facts of the former format, index jobs and what waits; how far the index is.
+    """Spend some time on leftovers, orphans, facts of the former format, index jobs and what waits; how far the index is.
 
     `progress` only looks.
     """
@@ -86,18 +91,24 @@ def work(services: IndexServices, command: str, deadline: Deadline) -> dict[str,
     if command != "progress":
         left_over = Deadline(deadline.left * LEFTOVERS_SHARE)
         undone = _attempt(lambda: work_off(_leftovers(services), left_over))
+        lost = _attempt(lambda: _sweep(services, deadline.share(ORPHANS_SHARE)))
         upgrading = _attempt(
             lambda: upgrade_facts(
                 services.facts.upgrading, Deadline(deadline.left * JOB_SHARE), _report_set_aside
             )
         )
-        run = COMMANDS.get(command, index_jobs.run_jobs)
-        share = Deadline(deadline.left * JOB_SHARE)
-        problem = _attempt(lambda: run(services.searching.jobs, share))
-        late = _attempt(lambda: index_jobs.catch_up(services.searching.jobs, deadline))
-        problem = undone or upgrading or problem or late
+        problem = undone or lost or upgrading
+        if (
+            services.settings.searches or command in COMMANDS
+        ):  # that there is to be no index is no problem of a tick
+            run = COMMANDS.get(command, index_jobs.run_jobs)
+            share = Deadline(deadline.left * JOB_SHARE)
+            built = _attempt(lambda: run(services.searching.jobs, share))
+            late = _attempt(lambda: index_jobs.catch_up(services.searching.jobs, deadline))
+            problem = problem or built or late
     found = index_progress(services.jobs, services.searching.backlog, None)
-    job = None if found.job is None else index_job_json(found.job)
+    job = None if found.job is None else {**index_job_json(found.job), **found.job.counters}
+    problem = problem or next(iter(services.settings.problems), None)
     answer: dict[str, Any] = {"waiting": found.waiting, "job": job, "problem": problem}
     logger.info("index jobs", extra=answer)
     return answer
@@ -107,9 +118,19 @@ def _report_set_aside(fact_id: str) -> None:
     logger.error("a fact cannot be brought into the present format", extra={"fact": fact_id})
 
 
+def _sweep(services: IndexServices, deadline: Deadline) -> None:
+    before = services.jobs.job(ORPHANS)
+    after = sweep_orphans(services.facts.orphans, deadline)
+    if after is not None and after != before:
+        logger.info("orphans", extra={"phase": after.phase, **after.counters})
+
+
 def note_discards(services: IndexServices, messages_: Records) -> dict[str, Any]:
-    """A stream's records were given up: a repair finds what they would have changed. The description is kept."""
+    """A stream's records were given up: a repair finds what they would have changed in the index, and a walk of orphans
+    what they would have removed. The description is kept.
+    """
     index_jobs.ask_for_repair(services.jobs, services.clock)
+    services.jobs.ask(ORPHANS, services.clock.now())
     for message in messages_:
         services.searching.dead_letters.send("stream", message["body"])
     logger.error("stream records were given up", extra={"batches": len(messages_)})
@@ -131,7 +152,7 @@ def _attempt(step: Callable[[], object]) -> str | None:
 def _follow_facts(services: IndexServices, records: list[FactRecord], deadline: Deadline) -> list[str]:
     """The positions of the records that are to be sent again."""
     removals: list[_Duty] = [
-        (record.position, remains_of(last.fact), partial(services.facts.remains.remove, last.fact))
+        (record.position, remains_of(last.fact), partial(services.facts.remains.remove, last.fact, deadline))
         for record in records
         if (last := record.ended) is not None
     ]
@@ -186,7 +207,9 @@ def _noted(backlog: Backlog, note: Troubled) -> bool:
 
 
 def _index_facts(services: IndexServices, records: list[FactRecord], deadline: Deadline) -> set[str]:
-    readable = [(record, record.head) for record in records if record.head is not None]
+    readable = [
+        (record, record.head) for record in records if record.head is not None and not record.same_to_search
+    ]
     notes = [(record.position, indexing.note_of(head, "index")) for record, head in readable]
 
     def index() -> indexing.Outcome:

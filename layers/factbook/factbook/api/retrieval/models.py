@@ -49,6 +49,7 @@ class Retrieve(CamelModel):
     limit: RetrieveLimit = RETRIEVE_LIMIT
     embedding_model: Text | None = None
     after: Annotated[list[Written], Field(max_length=MAX_AFTER)] = Field(default_factory=list)
+    require_fresh: bool = False
 
     @model_validator(mode="after")
     def _one_way_to_name_types(self) -> "Retrieve":
@@ -76,6 +77,7 @@ class Retrieve(CamelModel):
             embedding_model=self.embedding_model,
             after=tuple((write.id, write.version) for write in self.after),
             agent=self.agent,
+            require_fresh=self.require_fresh,
         )
 
     def _require_list_without_search(self) -> None:
@@ -99,14 +101,17 @@ class Result(CamelModel):
 
 
 class Retrieved(CamelModel):
-    """Best first. `degraded` says what the answer had to do without."""
+    """Best first. `degraded` says what the answer had to do without; `lookedBackTo` how far a list looked that is not whole:
+    to facts first written then.
+    """
 
     results: list[Result]
     degraded: str | None = None
+    looked_back_to: str | None = None
 
 
 class IntentRequest(CamelModel):
-    """One thing to remember: which types, whose, and how to look for them."""
+    """One thing to remember: which types, whose, and how to look for them; by meaning where there is no index of words."""
 
     types: Choices | None = None
     type_prefix: TypeName | None = None
@@ -142,7 +147,13 @@ class ContextRequest(CamelModel):
         return Turn(
             query=self.query or "",
             intents=tuple(
-                Intent(tuple(each.types or ()), each.scope, each.mode, each.limit, each.type_prefix)
+                Intent(
+                    tuple(each.types or ()),
+                    each.scope,
+                    each.mode if "mode" in each.model_fields_set else None,
+                    each.limit,
+                    each.type_prefix,
+                )
                 for each in self.intents
             ),
             scope=self.scope.wanted(principal),
@@ -172,13 +183,14 @@ class ContextAnswer(CamelModel):
 
 
 class IndexJobAnswer(CamelModel):
-    """A build of a new search index, or a repair of the one in use: running, or the last that was done."""
+    """A build of a new search index, or a repair of the one in use: running, or the last that was done.
+
+    How many records it met is for operators: they are of all tenants.
+    """
 
     kind: Literal["build", "repair"]
     index: str
     phase: str
-    records: int
-    changed: int
     started_at: str
     updated_at: str
 
@@ -197,3 +209,4 @@ class Status(CamelModel):
     build: str
     schema_version: str
     index: IndexProgress
+    problems: list[str] | None = None

@@ -9,7 +9,13 @@ from factbook.domain.retrieval.rendering import MemoryItem
 from factbook.domain.strict_json import Json
 from factbook.usecases.retrieval import context, recall, retrieve
 
-SEARCHES = (e.PermissionDenied, e.SemanticUnavailable, e.SearchUnavailable, e.ValidationFailed)
+SEARCHES = (
+    e.PermissionDenied,
+    e.SemanticUnavailable,
+    e.SearchUnavailable,
+    e.Unsupported,
+    e.ValidationFailed,
+)
 
 
 def add_searches(app: App) -> None:
@@ -19,7 +25,7 @@ def add_searches(app: App) -> None:
         "Find facts or messages",
         body=Retrieve,
         answer=Retrieved,
-        refusals=SEARCHES,
+        refusals=(*SEARCHES, e.SourceUnavailable),
     )(retrieve_facts)
     app.route(
         "POST /v1/memory/context",
@@ -45,18 +51,22 @@ def retrieve_facts(call: Call) -> Answer:
     if body.source == "conversations":
         return _recalled(call, question)
     services = call.services
-    found = retrieve.retrieve_facts(services.memory, services.searching.engine, call.principal, question)
+    found = retrieve.retrieve_facts(
+        services.memory, services.searching.engine, call.principal, question, deadline=call.deadline
+    )
     results: list[Json] = [
         {"fact": fact.to_json()} | ({} if score is None else {"score": score}) for fact, score in found.facts
     ]
-    return _answer(results, found.degraded)
+    return _answer(results, degraded=found.degraded, lookedBackTo=found.looked_back_to)
 
 
 def build_context(call: Call) -> Answer:
     turn = call.body(ContextRequest).turn(call.principal)
     services, who = call.services, call.principal
     standing = () if turn.agent is None else services.standing_of_turn(who, turn.agent, turn.scope)
-    made = context.build_context(services.memory, services.searching.engine, who, turn, standing)
+    made = context.build_context(
+        services.memory, services.searching.engine, who, turn, standing, call.deadline
+    )
     body: Json = {
         "system": made.rendered.system,
         "message": made.rendered.message,
@@ -69,7 +79,7 @@ def build_context(call: Call) -> Answer:
 
 def status(call: Call) -> Answer:
     settings = call.services.settings
-    answer = {
+    answer: Json = {
         "search": search_line(settings),
         "build": settings.factbook_build,
         "schemaVersion": SCHEMA_VERSION,
@@ -77,7 +87,7 @@ def status(call: Call) -> Answer:
             call.services.jobs, call.services.searching.backlog, call.principal.tenant
         ),
     }
-    return Answer(200, answer)
+    return Answer(200, answer | ({"problems": settings.problems} if settings.problems else {}))
 
 
 def _version(item: MemoryItem) -> Json:
@@ -85,15 +95,18 @@ def _version(item: MemoryItem) -> Json:
 
 
 def _recalled(call: Call, question: retrieve.Question) -> Answer:
-    found, degraded = recall.recall_messages(call.services.searching.recall, call.principal, question)
+    found, degraded = recall.recall_messages(
+        call.services.searching.recall, call.principal, question, call.deadline
+    )
     results: list[Json] = []
     for each in found:
         sides = {"before": each.before, "after": each.after}
         near = {name: entry.to_json() for name, entry in sides.items() if entry is not None}
         results.append({"entry": each.entry.to_json(), "score": each.score} | near)
-    return _answer(results, degraded)
+    return _answer(results, degraded=degraded)
 
 
-def _answer(results: list[Json], degraded: str | None) -> Answer:
-    body: Json = {"results": results}
-    return Answer(200, body if degraded is None else body | {"degraded": degraded})
+def _answer(results: list[Json], **said: str | None) -> Answer:
+    return Answer(
+        200, {"results": results, **{name: value for name, value in said.items() if value is not None}}
+    )

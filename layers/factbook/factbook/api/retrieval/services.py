@@ -8,6 +8,7 @@ from factbook.ports.jobs import JobStore
 from factbook.ports.retrieval.index import SearchIndex
 from factbook.ports.retrieval.upkeep import Backlog, DeadLetters
 from factbook.settings import Settings
+from factbook.usecases.facts.orphans import OrphanPorts
 from factbook.usecases.facts.upgrading import UpgradePorts
 from factbook.usecases.retrieval.index_jobs import IndexJobPorts
 from factbook.usecases.retrieval.recall import RecallPorts
@@ -54,6 +55,9 @@ class FactUpkeepServices(Protocol):
 
     @property
     def upgrading(self) -> UpgradePorts: ...
+
+    @property
+    def orphans(self) -> OrphanPorts: ...
 
 
 class IndexServices(Protocol):

@@ -34,12 +34,21 @@ def index_progress_json(jobs: JobStore, backlog: Backlog, tenant: str) -> Json:
 
 def index_job_json(job: Job) -> Json:
     said = {"kind": job.kind, "phase": job.phase, "startedAt": job.started_at, "updatedAt": job.updated_at}
-    return IndexJobAnswer.model_validate({**said, **job.about, **job.counters}).to_json()
+    return IndexJobAnswer.model_validate({**said, **job.about}).to_json()
 
 
 def search_line(settings: Settings) -> str:
     """The line that says which search there is, at start-up and in the status."""
+    if not settings.searches or settings.search_problem:
+        return f"Memory search: none ({settings.search_problem or 'OPENSEARCH_URL names a search index'})"
+    if settings.embeddings_problem and not settings.by_words:
+        return f"Memory search: none ({settings.embeddings_problem})"
+    if settings.embeddings_problem:
+        return f"Memory search: keyword ({settings.embeddings_problem})"
     if not settings.semantic:
         return "Memory search: keyword (KINDGI_MEMORY_EMBEDDINGS turns on search by meaning)"
-    model, url = settings.memory_embeddings_model, settings.shown_embeddings_url
-    return f"Memory search: keyword and by meaning (openai-compat {model} at {url})"
+    made_by = f"{settings.memory_embeddings} {settings.embedding_model}"
+    if settings.memory_embeddings == "openai-compat":
+        made_by += f" at {settings.shown_embeddings_url}"
+    how = "keyword and by meaning" if settings.by_words else "by meaning alone"
+    return f"Memory search: {how} ({made_by})"

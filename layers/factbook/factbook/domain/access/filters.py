@@ -1,7 +1,17 @@
-"""What a principal may read, as a filter of index documents."""
+"""What a principal may read, and what no erasure in force names, as filters of index documents."""
 
+from collections.abc import Iterable
+
+from factbook.domain.access.erasing import PERSONS, Erasing, Selector, SelectorKind
 from factbook.domain.access.principals import Principal
-from factbook.domain.filters import AllOf, AnyOf, Equals, Filter, Missing, OneOf
+from factbook.domain.filters import EVERYTHING, AllOf, AnyOf, Equals, Filter, Missing, Not, OneOf
+
+_SCOPE_FIELDS: dict[SelectorKind, str] = {
+    "fact": "id",
+    "user": "s_user",
+    "participant": "s_participant",
+    "conversation": "s_thread",
+}
 
 
 def readable_filter(principal: Principal) -> Filter:
@@ -17,6 +27,30 @@ def readable_filter(principal: Principal) -> Filter:
     if principal.user_id is not None:
         readable.append(AllOf((Equals("container", f"U:{principal.user_id}"), _own_scope(principal))))
     return AllOf((tenant, AnyOf(tuple(readable))))
+
+
+def spared_filter(erasing: Erasing) -> Filter:
+    """What no erasure names, as far as a document says: it knows the subjects of the current revision alone."""
+    if not erasing.since:
+        return EVERYTHING
+    grouped: dict[tuple[str | None, SelectorKind], list[Selector]] = {}
+    for selector in erasing.since:
+        grouped.setdefault((selector.project, selector.kind), []).append(selector)
+    named: list[Filter] = []
+    for (project, kind), selectors in grouped.items():
+        reached = AnyOf(tuple(_reached(kind, sorted(each.id for each in selectors))))
+        named.append(reached if project is None else AllOf((Equals("s_project", project), reached)))
+    return Not(AnyOf(tuple(named)))
+
+
+def _reached(kind: SelectorKind, ids: Iterable[str]) -> Iterable[Filter]:
+    own = tuple(ids)
+    if kind in _SCOPE_FIELDS:
+        yield OneOf(_SCOPE_FIELDS[kind], own)
+    if kind in PERSONS:
+        named = tuple(f"{kind}:{each}" for each in own)
+        yield OneOf("subjects", named)
+        yield OneOf("owner", named)  # a participant's owner names the project, and so does its scope
 
 
 def _own_scope(principal: Principal) -> Filter:

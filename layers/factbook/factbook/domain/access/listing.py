@@ -7,6 +7,13 @@ from factbook.domain.access.principals import Principal
 MAX_LISTED_CONTAINERS = 100
 
 
+def containers_of(principal: Principal) -> int:
+    """How many containers a list of everything would read: tenant, own user, orgs, projects, and these again if written."""
+    projects = principal.reads_projects | principal.writes_projects
+    orgs = principal.reads_orgs | principal.administers_orgs
+    return 2 + len(projects) + len(principal.writes_projects) + len(orgs)
+
+
 @dataclass(frozen=True)
 class ListingPlan:
     """The listing containers to read; None means the administrators' index of the whole tenant."""

@@ -51,7 +51,7 @@ def require_write(principal: Principal, scope: Scope, fact_id: str | None = None
 def require_admin(principal: Principal) -> None:
     """Raises PermissionDenied unless the principal administers the tenant."""
     if not principal.admin:
-        raise PermissionDenied("Only an administrator of the tenant may do this.")
+        raise PermissionDenied("Only an administrator of the tenant may do this. Use such a token.")
 
 
 def _owns_persons(principal: Principal, scope: Scope) -> bool:

@@ -26,6 +26,16 @@ Trust = Literal["asserted", "unverified", "verified"]
 Reach = Literal["user", "account", "account-proposed", "account-rejected"]
 ReviewWhy = Literal["instruction-like", "derived-from-erased"]
 InvalidationReason = Literal["superseded", "deleted", "erased", "expired"]
+StaleReason = Literal[
+    "ttl-passed",
+    "source-unavailable",
+    "source-refused",
+    "refresh-handler-missing",
+    "source-changed",
+    "person-asked",
+    "busy",
+]
+"""Why a mirrored fact may not say what its source says now. `busy`: somebody else was asking, and took too long."""
 
 
 class Retention(KeepLimits):
@@ -60,6 +70,11 @@ class Source(CamelModel):
     freshness: Freshness
     refresh: Refresh
 
+    @property
+    def place(self) -> tuple[str, str | None, str | None]:
+        """Where the truth lives, and who looks there."""
+        return self.kind, self.uri, self.refresh.handler
+
 
 class GeneratedBy(CamelModel):
     run_id: Id
@@ -93,6 +108,11 @@ class FactChanges(CamelModel):
             raise ValueError("validUntil must be later than validFrom")
         return self
 
+    @property
+    def about(self) -> tuple[str, ...]:
+        """The subjects as `kind:id`, each once, in order."""
+        return tuple(sorted({f"{subject.kind}:{subject.id}" for subject in self.subjects or ()}))
+
     def stated(self) -> dict[str, Any]:
         """The fields to set, by Python name: an absent one is left out, an empty list or retention clears."""
         given = {name: getattr(self, name) for name in FactChanges.model_fields}
@@ -117,6 +137,8 @@ class Fact(FactChanges):
 
     `kept_from`: the write that reopened or remembered the fact, from which `keepDays` counts; None where that is its
     first write. `review_why`: why it waits. `decided_because`: what whoever confirmed or rejected it gave as the reason.
+    `ever_about`: of a head, the subjects of all its revisions as `kind:id`, where they are more than its own.
+    `stale`, `stale_reason`: of what is answered, never of what is stored (`domain.facts.freshness`).
     """
 
     id: str
@@ -130,6 +152,7 @@ class Fact(FactChanges):
     kept_from: Annotated[str | None, Field(exclude=True)] = None
     review_why: Annotated[tuple[ReviewWhy, ...] | None, Field(exclude=True)] = None
     decided_because: Annotated[str | None, Field(exclude=True)] = None
+    ever_about: Annotated[tuple[str, ...] | None, Field(exclude=True)] = None
     content_ref: str | None = None
     content_hash: str | None = None
     size: int | None = None
@@ -151,6 +174,7 @@ class Fact(FactChanges):
     confirmed_by: str | None = None
     confirmed_at: str | None = None
     stale: bool | None = None
+    stale_reason: StaleReason | None = None
 
     def to_json(self) -> dict[str, Any]:
         fields = super().to_json()
@@ -167,12 +191,19 @@ class Fact(FactChanges):
 
     @property
     def stored_bytes(self) -> int:
-        """About what the fact takes as one item of the store, without what the store keeps beside it."""
-        return len(dump_json(super().to_json()).encode()) + len((self.content_text or "").encode())
+        """About what the fact takes as one item of the store, its subjects twice: what finds it by them is kept beside it."""
+        fields = super().to_json()
+        texts = (dump_json(fields), dump_json(fields.get("subjects", [])), self.content_text or "")
+        return sum(len(text.encode()) for text in texts)
 
     @property
     def current(self) -> bool:
         return self.invalidated_at is None
+
+    @property
+    def about(self) -> tuple[str, ...]:
+        """Its subjects and those of the revisions before it."""
+        return tuple(sorted({*super().about, *(self.ever_about or ())}))
 
     @property
     def held(self) -> bool:

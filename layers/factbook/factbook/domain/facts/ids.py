@@ -24,6 +24,11 @@ def memory_id(tenant: str, owner: str, agent: str, key: str) -> str:
     return _uuid("memory:" + dump_json([tenant, owner, agent, key]))
 
 
+def erasure_id_for(operation_key: str) -> str:
+    """The UUID of the erasure that an operation asks for."""
+    return _uuid("erasure:" + operation_key)
+
+
 def _uuid(identity: str) -> str:
     raw = bytearray(hashlib.sha256(identity.encode()).digest()[:16])
     raw[6] = (raw[6] & 0x0F) | 0x80

@@ -13,6 +13,7 @@ that user, or whoever writes the project of the participant. docs/memories.md ha
 
 from factbook.domain import times
 from factbook.domain.access.principals import Principal
+from factbook.domain.access.rules import require_admin
 from factbook.domain.errors import PermissionDenied
 from factbook.domain.facts.fact import Fact, Retention
 from factbook.domain.facts.transitions import with_expiry
@@ -25,8 +26,22 @@ WINDOW_DAYS = 30
 
 
 def may_decide(principal: Principal) -> bool:
-    """Whether what it writes about the account stands without review: an administrator, but no agent."""
+    """Whether its word stands, on what waits, on the account and on holds: an administrator's, but no agent's."""
     return principal.admin and principal.actor.kind != "agent"
+
+
+def require_whole_tenant(principal: Principal) -> None:
+    """Raises PermissionDenied unless the principal may have all facts as they are kept, and say what they are.
+
+    An agent is shown memories of its own definition alone, so no copy of the tenant that it makes would be whole; and who
+    imports what is said to be confirmed decides on it.
+    """
+    require_admin(principal)
+    if not may_decide(principal):
+        raise PermissionDenied(
+            "An agent neither sees the whole tenant nor decides what is confirmed in it, so it moves none. Use the token of "
+            "an administrator who is no agent."
+        )
 
 
 def acts_for(principal: Principal, scope: Scope) -> bool:
@@ -45,16 +60,32 @@ def uses(principal: Principal, agent_id: str, wanted: str | None = None) -> bool
     return wanted in (None, agent_id)
 
 
-def reaches(principal: Principal, fact: Fact, wanted: str | None = None) -> bool:
-    """Whether a memory is for this principal, which uses the agent `wanted` (None: whichever it may)."""
+def reaches(principal: Principal, fact: Fact, wanted: str | None = None, person: str | None = None) -> bool:
+    """Whether a memory is for this principal, which uses the agent `wanted` (None: whichever it may), in a conversation of
+    the owner `person` (None: it says of nobody).
+    """
     if fact.agent_id is None:
         return True
     if not uses(principal, fact.agent_id, wanted) or fact.reach == "account-rejected":
         return False
+    if fact.reach == "account-proposed" and not _speaks_for(principal, fact, person):
+        return False
     return acts_for(principal, fact.scope) or (principal.admin and fact.reach == "account")
 
 
-def reach_filter(principal: Principal, wanted: str | None = None) -> Filter:
+def _speaks_for(principal: Principal, proposal: Fact, person: str | None) -> bool:
+    """An administrator acts for every participant, and would have all their proposals in each answer: it reads those of the
+    one whom it names. Of others only who writes the project does, which acts for its users.
+    """
+    return (
+        not principal.admin
+        or proposal.scope.user_id is not None
+        or proposal.scope.project_id in principal.writes_projects
+        or proposal.owner == person
+    )
+
+
+def reach_filter(principal: Principal, wanted: str | None = None, person: str | None = None) -> Filter:
     """`reaches` as a filter of index documents (fields: `domain.retrieval.documents`)."""
     agents: list[Filter] = [
         Equals("agent", each) for each in (principal.agent_id, wanted) if each is not None
@@ -64,11 +95,11 @@ def reach_filter(principal: Principal, wanted: str | None = None) -> Filter:
     persons: list[Filter] = []
     if principal.user_id is not None:
         persons.append(Equals("s_user", principal.user_id))
-    projects: Filter = (
-        Not(Missing("s_project"))
-        if principal.admin
-        else OneOf("s_project", tuple(sorted(principal.writes_projects)))
-    )
+    projects: Filter = OneOf("s_project", tuple(sorted(principal.writes_projects)))
+    if principal.admin:
+        named: Filter = AnyOf() if person is None else Equals("owner", person)
+        spoken_for = AnyOf((Not(Equals("reach", "account-proposed")), projects, named))
+        projects = AllOf((Not(Missing("s_project")), spoken_for))
     persons.append(AllOf((Missing("s_user"), Not(Missing("s_participant")), projects)))
     if principal.admin:
         persons.append(Equals("reach", "account"))
@@ -88,13 +119,19 @@ def changed(head: Fact, following: Fact, principal: Principal, keep: KeepLimits 
     """What the next revision of a fact becomes by who wrote it.
 
     An administrator's stands, and releases what waited. Anybody else's, over a confirmed memory, proposes again, and a
-    proposal keeps a window whatever its writer clears.
+    proposal keeps a window whatever its writer clears; nobody's new words are said to be confirmed.
     """
     if may_decide(principal):
         return following.model_copy(update={"review": None, "review_why": None})
-    if head.reach not in ("account", "account-proposed"):
-        return following
-    return proposed(following, following.retention, keep)
+    if head.reach in ("account", "account-proposed"):
+        return proposed(following, following.retention, keep)
+    same_words = (following.content_hash, following.content_text) == (head.content_hash, head.content_text)
+    return following if same_words else undecided(following)
+
+
+def undecided(following: Fact) -> Fact:
+    """New words, about which no administrator has decided anything, whatever was decided about those before them."""
+    return following.model_copy(update={"confirmed_by": None, "confirmed_at": None, "decided_because": None})
 
 
 def proposed(following: Fact, retention: Retention | None, keep: KeepLimits | None = None) -> Fact:
@@ -104,12 +141,10 @@ def proposed(following: Fact, retention: Retention | None, keep: KeepLimits | No
         retention = Retention(keep_days=WINDOW_DAYS, legal_hold=held)
     update = {
         "reach": "account-proposed",
-        "confirmed_by": None,
-        "confirmed_at": None,
         "retention": retention,
         "kept_from": following.updated_at,
     }
-    return with_expiry(following.model_copy(update=update), keep)
+    return with_expiry(undecided(following).model_copy(update=update), keep)
 
 
 def without_window(following: Fact, keep: KeepLimits | None = None) -> Fact:

@@ -15,6 +15,7 @@ from factbook.domain.facts.fact import (
     Retention,
     Trust,
 )
+from factbook.domain.facts.freshness import of_its_own_place, require_not_ahead, vouched_for, with_new_content
 from factbook.domain.policy.retention import KeepLimits
 from factbook.domain.scope import Scope
 
@@ -36,8 +37,9 @@ def open_fact(
 ) -> Fact:
     """The first revision of a new fact; `keep` limits one that states no retention, here and in what follows.
 
-    Raises RequestTooLarge.
+    Raises RequestTooLarge, ValidationFailed.
     """
+    require_not_ahead(changes.source, now)
     fact = with_expiry(
         Fact(
             id=fact_id,
@@ -69,9 +71,13 @@ def supersede(
 ) -> tuple[Fact, Fact]:
     """The closed revision and the next one. New content takes its writer's trust and attribution.
 
-    Raises RequestTooLarge.
+    Validators of a mirrored fact are those of its content, so new content without a source of its own is without them.
+    Raises RequestTooLarge, ValidationFailed.
     """
     update: dict[str, Any] = changes.stated()
+    require_not_ahead(update.get("source"), now)
+    if update.get("source") is not None:
+        update["source"] = of_its_own_place(update["source"], head.source)
     if payload is not None:
         update |= _payload_fields(payload) | {
             "trust": writers_trust(principal),
@@ -79,6 +85,8 @@ def supersede(
             "verified_at": None,
             "attributed_to": Attribution(kind=principal.actor.kind, id=principal.actor.id),
         }
+        if "source" not in update:
+            update["source"] = with_new_content(head.source, times.later_than(now, head.updated_at))
     closed, following = _advance(head, update, principal, now, keep)
     _require_room(following)
     return closed, following
@@ -123,7 +131,12 @@ def says_nothing_new(head: Fact, changes: FactChanges, content_hash: str, summar
 def verify(head: Fact, principal: Principal, now: str, keep: KeepLimits | None = None) -> tuple[Fact, Fact]:
     """The closed revision and one whose trust a person has verified."""
     start = times.later_than(now, head.updated_at)
-    stated = {"trust": "verified", "verified_by": principal.name, "verified_at": start}
+    stated = {
+        "trust": "verified",
+        "verified_by": principal.name,
+        "verified_at": start,
+        "source": vouched_for(head.source, start),
+    }
     return _advance(head, stated, principal, now, keep)
 
 
@@ -135,6 +148,22 @@ def close(head: Fact, by: str, now: str, reason: InvalidationReason) -> Fact:
             "invalidated_by": by,
             "invalidation_reason": reason,
         }
+    )
+
+
+def erased(head: Fact, at: str) -> Fact:
+    """What stays of a fact: that it was there. Nothing that anybody said, no key, nobody it was about."""
+    return Fact(
+        id=head.id,
+        type=head.type,
+        scope=head.scope,
+        version=head.version,
+        revision_id=head.revision_id,
+        created_at=head.created_at,
+        updated_at=head.updated_at,
+        attributed_to=Attribution(kind="service", id="erasure"),
+        invalidated_at=times.later_than(at, head.updated_at),
+        invalidation_reason="erased",
     )
 
 

@@ -30,7 +30,9 @@ MESSAGE_KINDS = frozenset({"user-message", "agent-message", "system-message"})
 
 
 class LogEntry(CamelModel):
-    """An entry as it is answered. `payload` is left out when it is null, or erased: then `payload_erased_at` says when."""
+    """An entry as it is answered. `payload` is left out when it is null, or erased: then `payload_erased_at` says when. Or its key is
+    kept elsewhere, as of an import without keys: then it says `payload_sealed`.
+    """
 
     id: str
     kind: Kind
@@ -45,6 +47,7 @@ class LogEntry(CamelModel):
     entry_hash: str
     caused_by_log_id: str | None = None
     payload_erased_at: str | None = None
+    payload_sealed: Literal[True] | None = None
 
     def to_json(self) -> dict[str, Any]:
         # The payload is the caller's JSON. A null inside it is a value and must not be left out.

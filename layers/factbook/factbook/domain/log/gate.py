@@ -3,11 +3,12 @@
 Callers name the module (`gate.can_see`), so that there is one function to replace.
 """
 
-from factbook.domain.access.filters import readable_filter
+from factbook.domain.access.erasing import NOTHING_ERASED, Erasing
+from factbook.domain.access.filters import readable_filter, spared_filter
 from factbook.domain.access.principals import Principal
 from factbook.domain.access.rules import can_read
-from factbook.domain.filters import Filter
-from factbook.domain.log.runs import ADMINISTRATORS_RUNS
+from factbook.domain.filters import AllOf, Filter
+from factbook.domain.own_runs import ADMINISTRATORS_RUNS
 from factbook.domain.scope import Scope
 
 
@@ -24,6 +25,8 @@ def can_see(
     return can_read(principal, scope) and not (found and erased_at is not None)
 
 
-def shown_filter(principal: Principal) -> Filter:
-    """`can_see` as a filter of index documents. A message that is erased has none, and administrators' runs have no messages."""
-    return readable_filter(principal)
+def shown_filter(principal: Principal, erasing: Erasing = NOTHING_ERASED) -> Filter:
+    """`can_see` of what is found, as a filter of index documents. A message that is erased has none, and administrators'
+    runs have no messages.
+    """
+    return AllOf((readable_filter(principal), spared_filter(erasing)))

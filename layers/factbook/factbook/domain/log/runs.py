@@ -7,21 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 from factbook.domain.scope import Scope
 
-OWN_PREFIX = "_"
-"""What the ids of the service's own runs begin with: no caller appends to one."""
-
-HOLDS_RUN, ERASURES_RUN = "_holds", "_erasures"
-"""The tenant's runs that record legal holds and erasures."""
-
-ADMINISTRATORS_RUNS = frozenset({HOLDS_RUN, ERASURES_RUN})
-"""Runs that administrators alone read."""
-
 SALT_BYTES = 16
-
-
-def is_own_run(run_id: str) -> bool:
-    """Whether only the service itself appends to this run."""
-    return run_id.startswith(OWN_PREFIX)
 
 
 def format_micros(moment: datetime) -> str:

@@ -64,10 +64,15 @@ class Envelope:
 
 def read_envelope(payload: Any) -> Envelope | None:
     """The envelope, or None when the payload is none. In a sealed scope None means that somebody replaced the payload."""
-    if (
-        not isinstance(payload, dict)
-        or payload.keys() != {"alg", "ct", "gen", "iv"}
-        or payload["alg"] != ALGORITHM
-    ):
+    if not isinstance(payload, dict) or payload.keys() != {"alg", "ct", "gen", "iv"}:
         return None
-    return Envelope(payload["gen"], payload["iv"], payload["ct"])
+    generation, nonce, text = (payload[name] for name in ("gen", "iv", "ct"))
+    well_formed = type(generation) is int and isinstance(nonce, str) and isinstance(text, str)
+    return Envelope(generation, nonce, text) if well_formed and payload["alg"] == ALGORITHM else None
+
+
+def is_sealed_for(scope: Scope, payload: Any) -> bool:
+    """Whether a chained payload is what an append makes of one in this scope: an envelope where there is somebody to seal
+    it for, whatever was said elsewhere, and nothing everywhere.
+    """
+    return payload is None or key_name(scope) is None or read_envelope(payload) is not None

@@ -62,17 +62,15 @@ def rejected(
 
 
 def closed_by(head: Fact, principal: Principal, now: str, reason: str | None) -> Fact:
-    """What waited and proposed nothing is closed as a deletion closes it."""
+    """What waited and proposed nothing is closed as a deletion closes it. It is marked still: nobody has released it."""
     closed = close(head, principal.name, now, "deleted")
-    return _decided(closed, principal, times.later_than(now, head.updated_at), reason)
+    return closed.model_copy(update=_decision(principal, times.later_than(now, head.updated_at), reason))
 
 
 def _decided(fact: Fact, principal: Principal, at: str, reason: str | None) -> Fact:
-    update = {
-        "review": None,
-        "review_why": None,
-        "confirmed_by": principal.name,
-        "confirmed_at": at,
-        "decided_because": reason,
-    }
-    return fact.model_copy(update=update)
+    released = {"review": None, "review_why": None}
+    return fact.model_copy(update=released | _decision(principal, at, reason))
+
+
+def _decision(principal: Principal, at: str, reason: str | None) -> dict[str, str | None]:
+    return {"confirmed_by": principal.name, "confirmed_at": at, "decided_because": reason}

@@ -30,7 +30,7 @@ class Rule:
 
 
 _PROMPT, _IMPERATIVE, _TOOL = Reason.PROMPT_TALK, Reason.IMPERATIVE, Reason.TOOL_TALK
-_VERB_LAST = frozenset({"de", "hi", "ja", "tr"})
+_VERB_LAST = frozenset({"de", "hi", "ja", "ko", "tr"})
 """Languages in which a command may end its clause."""
 
 
@@ -49,7 +49,7 @@ RULES: tuple[Rule, ...] = (
     # About the model's own instructions.
     _rule(
         "override-rules", _PROMPT, "^override ..8 rules|told|prompt", "override ..2 before ..3 rules",
-        "override ..2 told", "last: rules|told ..3 override$", "last: before ..3 rules ..4 override",
+        "override ..2 told", "^override ..1 what ..5 was_said", "last: rules|told ..3 override$", "last: before ..3 rules ..4 override",
         "mixed: ^override ..4 rules|prompt|told",
     ),
     _rule(
@@ -97,6 +97,7 @@ RULES: tuple[Rule, ...] = (
         "every-reply", _IMPERATIVE, "^maybe|act|third_person|command ..12 reply", "reply ..3 must",
         "^replies ..1 must", "^reply ..4 maybe", "reply ..4 from_now",
         "last: reply ..10 maybe|act|order|final|must$", "zh: reply ..4 maybe|act", "ar: must ..3 reply",
+        "ko: reply ..8 polite$",
     ),
     # Standing orders.
     _rule(
@@ -104,11 +105,11 @@ RULES: tuple[Rule, ...] = (
         "^maybe|third_person ..6 always", "^^act|command ..6 always",
         "^must ..1 always ..2 say|order|maybe", "^one_must ..2 always ..3 say",
         "^one_must ..2 say ..2 always", "last: ^always ..5 maybe|act|order|say|final$",
-        "zh: ^always ..6 maybe", "ja: always ..8 koto$",
+        "zh: ^always ..6 maybe", "ja: always ..8 koto$", "ko: always ..8 final|polite$",
     ),
     _rule(
         "from-now-on", _IMPERATIVE, "from_now ..6 order|maybe|act|say|reply|command|third_person|tell",
-        "^order|maybe|act|third_person|tell ..8 from_now",
+        "^order|maybe|act|third_person|tell ..8 from_now", "from_now ..2 you_do", "ko: from_now ..10 final|polite$",
     ),
     _rule(
         "never-say", _IMPERATIVE, "^do_not ..1 say", "^do_not ..1 act|maybe ..4 user|each", "never_do",
@@ -126,7 +127,7 @@ RULES: tuple[Rule, ...] = (
         "^if ..20 then", "^if ..6 asked_for", "^if ..3 who|user ..16 ^act", "^if ..6 asks ..12 ^act",
         "^if when_doing ..10 ^act|maybe", "^act|maybe|order ..12 if when_doing",
         "^doubt ..2 act|maybe|third_person|command|say|order", "^doubt ..5 say$",
-        "last: condition ..12 order|maybe|act|final$",
+        "last: condition ..12 order|maybe|act|final$", "ko: condition ..12 polite$",
     ),
     # What does harm when it is done.
     _rule(
@@ -141,11 +142,12 @@ RULES: tuple[Rule, ...] = (
         "skip-checks", _IMPERATIVE, "^skip ..3 check",
         "^act|order|maybe|grant|command|third_person ..10 unasked", "^unasked", "last: check ..3 skip$",
         "last: unasked ..8 act|order|maybe|final$",
+        "ko: unasked ..8 polite$",
     ),
     _rule(
         "grant-all", _IMPERATIVE, "^grant|third_person|command ..8 anything",
         "^^act|command|maybe ..8 each", "^each_time ..5 ^act|command|maybe", "^grant ..4 access",
         "^destroy everything", "^pay ..8 account",
     ),
-    _rule("call-tool", _TOOL, "^call ..4 tool", "^run ..2 code", "last: tool ..6 call$"),
+    _rule("call-tool", _TOOL, "^call ..4 tool", "^always ..1 call ..4 tool", "^run ..2 code", "last: tool ..6 call$"),
 )  # fmt: skip

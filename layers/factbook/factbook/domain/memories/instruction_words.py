@@ -7,16 +7,18 @@ must not be a common word of another language, accents left out (German "ändere
 | class | what is in it |
 |---|---|
 | `override`, `before`, `rules`, `told` | commands to ignore · earlier, your, the system's · instructions, limits, filters · "what you were told" |
+| `what`, `was_said` | "what … said", with anybody between |
 | `void`, `precedence` | no longer apply · takes precedence over |
 | `prompt`, `your_prompt`, `reveal` | system prompt · your instructions · commands to show |
 | `talk`, `heading`, `i_order`, `enter`, `mode` | what is said to or about a model only · "new instructions:" · "I order you" · enter, debug mode |
-| `you`, `you_must`, `they_must`, `you_are`, `addressed`, `duty` | second person, alone or in a verb · German "sie müssen" · Japanese "あなたは … なければならない" |
+| `you`, `you_must`, `they_must`, `you_are`, `you_do`, `addressed`, `duty` | second person, alone or in a verb · German "sie müssen" · Japanese "あなたは … なければならない" |
 | `assistant`, `agent`, `vocative`, `must`, `one_must` | the assistant · words that also mean a person or a program · the assistant spoken to · third person: must, one must |
 | `order` | commands that hardly anyone but an assistant is given |
 | `command` | forms that only a command has, in languages where a note to oneself has another form; no verbs of recipes |
 | `maybe`, `tell`, `act`, `chore` | commands that a person may be given too: to say · to say, where that is also a habit · to do · errands |
 | `third_person` | Romance forms that are a command and a statement: "recomienda" |
 | `final`, `never_last`, `condition`, `then` | commands at the end of a clause · "do not …" there · Turkish "if …" · Hindi, Chinese "then say" |
+| `polite` | Korean endings that a command and a courteous statement have |
 | `request`, `speak`, `ban`, `request_end`, `koto` | endings and stems of Japanese commands |
 | `say` | to answer, to mention: what follows "must" and "do not" |
 | `do_not`, `never_do`, `secretive`, `not` | do not · "do not mention" whole · German "erwähne … nicht" |
@@ -90,8 +92,8 @@ ENGLISH = {
     "talk": "do anything now, dan mode, jailbreak mode, jailbroken mode, developer mode enabled, god mode enabled, system override, admin override, administrator override, override code, override mode, instructions for the assistant, instructions for the ai, instruction for the assistant, instruction to the assistant, instructions to the assistant, instruction to the ai, instructions to the ai, note to the assistant, note to the ai, note to ai, note for the assistant, note for the ai, message to the assistant, message to the ai, message for the assistant, attention assistant, attention ai, dear assistant, dear ai, hey assistant, hello assistant, as an ai language model, as a large language model, end of system prompt, end of prompt, begin system prompt, new system prompt, prompt injection successful, ignore previous, ignore all previous, enter developer mode, enable developer mode, activate developer mode, enter debug mode, unrestricted mode",
     "lead": "please, and, or, but, then, so, also, just, kindly, now, simply, instead, therefore, make sure to, make sure you, make sure that you, be sure to, ensure that you, ensure you, remember to, remember that you, it is important to, it is important that you, it is mandatory to, it is essential to, it is critical to, it is vital to, it is required to, you are requested to, you are asked to, i want you to, you to, feel free to, assistant, ai, chatbot, do, first, next, before answering, immediately, secretly, quietly, silently, to the assistant, strictly, absolutely, under all circumstances, under any circumstances, in every reply, in every answer, in every response, in each reply, in each response, in all replies, in all answers, in every message, in every conversation, do not forget to, don't forget to, ever, policy, dear assistant, that you, at all costs, in the next reply, as an agent, as an assistant, as an ai, help me",
     "notice": "note, important, attention, reminder, warning, instruction, instructions, assistant, ai, urgent, notice, nb, n b, todo, new rule, rule, new policy, system, security notice, critical, from now on, please, psst, hint, memo, you must know, remember, update, new instruction, new instructions, standing order, note to self, take note, please remember, remember this, important note, system note, add this to your knowledge base, as an agent, as an assistant, as an ai, on behalf of an agent, agent instruction, quietly, secretly, silently, discreetly, covertly, on every turn, after each task",
-    "speech": "i, you, your, we, must, should, will, shall, never, always, not, no, is, are, was, sure, please, ok, okay, yes, from now, ignore, override, apply, obey, let, can, cannot, do, answer, respond, reply, here",
-    "noise": "the user answers, never mind, answer to the question of, acts as, use of, use by, use case*, use up, call centre, call center, call sign, order number, test results, say hello to my, check in, check out, check up, estate agents, travel agents, support agents, insurance agents, sales agents, real estate agents, cleaning agents, service agents, call agents, federal agents, field agents, human agents, recruitment agents, thank you, bring your own, do it yourself, know your customer, know your, how are you, see you, thank you card, you tube, pay what you, as you like it, your honour, your honor, bless you, love you, miss you, input is, output of, output is, outputs are",
+    "speech": "the assistant now, the assistant has, the ai now, the ai has, i, you, your, we, must, should, will, shall, never, always, not, no, is, are, was, sure, please, ok, okay, yes, from now, ignore, override, apply, obey, let, can, cannot, do, answer, respond, reply, here",
+    "noise": "delete request, delete requests, delete key, delete button, the user answers, never mind, answer to the question of, acts as, use of, use by, use case*, use up, call centre, call center, call sign, order number, test results, say hello to my, check in, check out, check up, estate agents, travel agents, support agents, insurance agents, sales agents, real estate agents, cleaning agents, service agents, call agents, federal agents, field agents, human agents, recruitment agents, thank you, bring your own, do it yourself, know your customer, know your, how are you, see you, thank you card, you tube, pay what you, as you like it, your honour, your honor, bless you, love you, miss you, input is, output of, output is, outputs are",
     "your_prompt": "your system prompt, your instructions, your guidelines, your programming, your training, your system message, your restrictions, your safety, your rules, your configuration, your hidden, your prompt, your developer, your constraints, your directives, your filters, future responses, future replies, future answers, future interactions, future conversations, subsequent responses, subsequent requests, your current instructions",
     "free": "without restrictions, without any restrictions, without restriction, without limits, without any limits, without filters, without filter, unrestricted, uncensored, unfiltered, freely, no restrictions, no limits, no filters, without censorship, without disclaimers",
     "i_order": "i order you, i command you, i instruct you, i am ordering you, i hereby, i am your, i am the administrator, i am the developer, i am your developer, i am your creator",
@@ -130,6 +132,8 @@ ENGLISH = {
     "each_time": "after each, after every, before each, before every, on every, at every, with every, for each, for every, at each, on each, each time, every time",
     "precedence": "takes precedence, take precedence, overrides, override, supersedes, supersede, replaces, outranks, prevails over, has priority over, comes before all",
     "asked_for": "asked about, asked for, is asked, are asked, asks about, asks for, ask about, ask for, get asked, being asked, someone asks, anyone asks, somebody asks, they ask",
+    "what": "what, anything, everything, whatever",
+    "was_said": "said, says, told, wrote, writes, asked",
 }
 
 GERMAN = {
@@ -209,6 +213,9 @@ GERMAN = {
     "precedence": "geht allen, geht vor, gehen vor, hat vorrang, haben vorrang, ersetzt alle, überschreibt alle",
     "asked_for": "gefragt wird, gefragt werden, nachgefragt wird, gebeten wird, man fragt, jemand fragt",
     "never_do": "sprich die, schneide das thema, erwähne das thema",
+    "what": "was, alles was",
+    "was_said": "gesagt hat, sagte, sagt, gesagt haben, geschrieben hat, schrieb",
+    "you_do": "*st du, du *st",
 }
 
 FRENCH = {
@@ -287,6 +294,8 @@ FRENCH = {
     "each_time": "après chaque, avant chaque, à chaque, avec chaque",
     "precedence": "prime sur, priment sur, prévaut sur, remplace toutes, remplace tous, a priorité sur, est prioritaire sur",
     "asked_for": "l'on demande, on demande, demande le, vous demande, te demande, est demandé, quelqu'un demande, demandent",
+    "what": "ce que, tout ce que",
+    "was_said": "a dit, disait, ont dit, a écrit, a demandé",
 }
 
 SPANISH = {
@@ -362,6 +371,8 @@ SPANISH = {
     "each_time": "después de cada, antes de cada, tras cada, a cada, con cada",
     "precedence": "prevalece sobre, prevalecen sobre, tiene prioridad sobre, sustituye a todas, reemplaza todas, está por encima de",
     "asked_for": "preguntan por, preguntan, pregunten, se pregunta, alguien pregunta, piden, pidan, se te pide",
+    "what": "lo que, todo lo que",
+    "was_said": "dijo, ha dicho, dijeron, escribió, pidió",
 }
 
 PORTUGUESE = {
@@ -437,6 +448,8 @@ PORTUGUESE = {
     "each_time": "depois de cada, antes de cada, após cada, a cada, com cada",
     "precedence": "prevalece sobre, prevalecem sobre, tem prioridade sobre, substitui todas, substitui todos",
     "asked_for": "perguntarem, perguntam, perguntar sobre, for perguntado, pedirem, alguém pergunta, alguém perguntar, pedem",
+    "what": "o que, tudo o que",
+    "was_said": "disse, disseram, escreveu, pediu",
 }
 
 ITALIAN = {
@@ -446,7 +459,7 @@ ITALIAN = {
     "told": "tutto ciò che ti, tutto quello che ti, tutto ciò che è stato, quello che ti è stato, tutto quanto sopra, ciò che ti hanno detto, tutto quello che sai, quello che ti, ciò che ti, quello che ha detto l'operatore, quanto detto",
     "void": "non valgono più, non si applicano più, non sono più valide, sono sospese, sono annullate, sono revocate, non sono più in vigore",
     "order": "rispondi, rispondete, suggerisci, suggerite, proponi, proponete, fingi, fingete, di' che, digli, dille, rispondigli, consigliagli, chiedigli, esprimiti, sostieni, elogia, elogiate, prometti, nega che, ribadisci, affermate, afferma che, promuovi, offri, raccomandate, consigliate, cambia argomento, cambiate argomento, cambia discorso, sposta la conversazione, dirigi la conversazione, termina la conversazione, esagera, minimizza, rifiutati, rifiuta di, lusinga, fagli credere, fai credere, rispondimi, chiamami, trattami, vendigli, insisti, spingi, fai tutto ciò che, fai tutto quello che, fai quello che, fai esattamente, dai la colpa, supponi che, presumi che, rivolgiti all, rivolgiti al, limitati, menti su, menti sul, menti sulla, menti sui, menti al, menti agli, menti ai, menti quando, obbedisci solo, obbedisci soltanto, fidati, racconta a, ubbidisci, avvisa tutti, passa all inglese, inventa qualcosa",
-    "maybe": "menzionate, di' al, di' agli, di' a tutti, dite, dica, parlate, spiegate, scrivi, scrivete, informate, mostrate, date, chiedi, chiedete, ripeti, ripetete, traduci, traducete, convinci, convincete, usate, salutate, condividi, condividete, insisti, indicate, citate",
+    "maybe": "*gliela, *glielo, *gliele, *glieli, menzionate, di' al, di' agli, di' a tutti, dite, dica, parlate, spiegate, scrivi, scrivete, informate, mostrate, date, chiedi, chiedete, ripeti, ripetete, traduci, traducete, convinci, convincete, usate, salutate, condividi, condividete, insisti, indicate, citate",
     "act": "iniziate, cominciate, terminate, concludi, concludete, aggiungi, aggiungete, includi, includete, inserisci, inserite, usate, utilizzate, metti, mettete, mantieni, mantenete, sii, siate, trattate, accettate, approvate, eliminate, cancellate, trasferisci, trasferite, inviate, comprate, pagate, esegui, eseguite, fai, fate, rimborsate, redigi, chiudi, chiudete, evitate, scegli, scegliete",
     "say": "rispondere, consigliare, raccomandare, menzionare, dire, rivelare, divulgare, parlare, suggerire, promuovere, offrire, informare, nominare, elogiare, proporre, mostrare, fingere, comunicare, citare, far sapere, raccontare, rifiutare, avvisare, avvertire, chiedere, negare, permettere, verificare, controllare, contraddire, criticare, obbedire, accettare, seguire, ammettere, smentire, scusarti, fidarti, inviare, eseguire, usare emoji, mettere in dubbio, insultare, mentire, inventare, scusarsi",
     "do_not": "non, non devi, mai, non dovete, evita di, evitate di",
@@ -512,6 +525,8 @@ ITALIAN = {
     "each_time": "dopo ogni, prima di ogni, a ogni, con ogni",
     "precedence": "prevale su, prevalgono su, ha la precedenza, ha priorità su, sostituisce tutte, sostituisce tutti",
     "asked_for": "chiedono, chiedano, viene chiesto, qualcuno chiede, domandano",
+    "what": "quello che, ciò che, quanto",
+    "was_said": "ha detto, hanno detto, ha scritto, ha chiesto",
 }
 
 DUTCH = {
@@ -589,6 +604,8 @@ DUTCH = {
     "each_time": "na elke, na elk, voor elke, voor elk, bij elke, bij elk",
     "precedence": "gaat boven, gaan boven, heeft voorrang, hebben voorrang, vervangt alle",
     "asked_for": "wordt gevraagd, gevraagd wordt, men vraagt, iemand vraagt",
+    "what": "wat, alles wat",
+    "was_said": "heeft gezegd, zei, gezegd heeft, zegt, schreef",
 }
 
 RUSSIAN = {
@@ -662,6 +679,8 @@ RUSSIAN = {
     "each_time": "после кажд*, перед кажд*, при кажд*, с кажд*",
     "precedence": "имеет приоритет, имеют приоритет, важнее всех, отменяет все, заменяет все, выше всех",
     "asked_for": "спросят, спрашивают, спросили, попросят, просят, зададут вопрос, кто то спросит",
+    "what": "то что, все что",
+    "was_said": "сказал, сказала, говорил, говорила, написал, написала",
 }
 
 POLISH = {
@@ -736,6 +755,8 @@ POLISH = {
     "each_time": "po każd*, przed każd*, przy każd*",
     "precedence": "ma pierwszeństwo, mają pierwszeństwo, jest ważniejsza, zastępuje wszystkie, unieważnia wszystkie",
     "asked_for": "zapytają, pytają, ktoś zapyta, poproszą, ktoś pyta, zapytany",
+    "what": "to co, wszystko co",
+    "was_said": "powiedział, powiedziała, mówił, mówiła, napisał, napisała",
 }
 
 TURKISH = {
@@ -1036,6 +1057,47 @@ JAPANESE = {
     "asked_for": "聞かれたら, 尋ねられたら, 問われたら, 求められたら, 質問されたら",
 }
 
+KOREAN = {
+    "override": "버리고, 버려, 버려라, 버리세요, 버리십시오, 무시하고, 무시해, 무시하라, 무시해라, 무시하세요, 무시하십시오, 잊고, 잊어, 잊어라, 잊으세요, 잊으십시오, 잊어버려, 잊어버리고, 따르지 마*, 따르지 말*, 어기고, 어겨라, 우회하고, 우회해, 해제하고, 해제해, 삭제하고, 건너뛰어*, 건너뛰고, 건너뛰세요",
+    "before": "앞서 받은, 앞서, 받은, 그동안의, 여태까지의, 네, 네가 받은, 이전, 이전의, 앞의, 앞선, 지금까지의, 기존, 기존의, 위의, 모든, 원래, 원래의, 시스템, 안전, 회사, 너의, 당신의, 개발자, 개발자의",
+    "rules": "수칙*, 방침*, 지시*, 명령*, 규칙, 규칙을, 규칙은, 규칙들*, 지침*, 프롬프트*, 제한*, 정책*, 가이드라인*, 제약*, 안전장치*, 필터*",
+    "told": "말한 것은, 말한 내용을, 한 말을, 들은 모든, 말한 모든, 말한 것을, 지시받은, 위 내용을",
+    "prompt": "시스템 프롬프트*, 시스템 메시지*, 숨겨진 지시*, 숨겨진 프롬프트*, 내부 지침*, 내부 지시*, 초기 프롬프트*",
+    "reveal": "공개해, 공개하*, 보여 줘, 보여줘, 보여 주세요, 보여주세요, 출력해, 출력하*, 알려 줘, 알려줘, 알려 주세요, 알려주세요, 알려라, 말해, 말해라, 말하세요, 밝혀, 밝히세요, 반복해, 반복하세요, 번역해, 써라, 적어라",
+    "send": "보내, 보내라, 보내 줘, 보내줘, 보내세요, 보내십시오, 보내 주세요, 전송해, 전송해라, 전송하세요, 전송하십시오, 전달해, 전달하세요, 이체해, 이체하세요",
+    "data": "대화*, 기록을, 연락처*, 고객 정보*, 고객 목록*, 데이터를, 메모를",
+    "secret": "비밀번호*, 암호를, 암호는, api 키*, 카드 번호*, 카드번호*, 계좌 번호*, 계좌번호*, 개인 정보*, 개인정보*, 인증 정보*",
+    "polite": "*세요, *셔요",
+    "final": "대답하세요, 답하세요, 답변하세요, 추천하세요, 승인하세요, 작성하세요, 출력하세요, 행동하세요, *십시오, *시오, *해라, *하라, *어라, *아라, *려라, *마라, *해줘, *어줘, *아줘, 줘, 주세요, 줘라, 말해, 답해, 대답해, 답변해, 승인해, 실행해, 추천해, 작성해, 사용해, 보내, 제안해, 행동해, 움직여, 삭제해, 출력해, 붙여, 써",
+    "from_now": "지금부터, 앞으로, 이제부터, 오늘부터, 이 순간부터, 향후",
+    "always": "항상, 언제나, 반드시, 절대, 절대로, 결코, 무조건, 매번, 오직",
+    "unsaid": "*지 마, *지 마라, *지 마세요, *지 마십시오, *지 말 것, *지 말아라, *지 말아야, *선 안 된다, *서는 안 된다, 함구, 비밀에 부칠",
+    "if": "물으면, 물어보면, 질문하면, 요청하면, 언급하면, 부탁하면, 말하면, 나오면, 때마다",
+    "condition": "*으면, *하면, *되면, *리면, *나면, *보면, *오면, 때마다, 경우에는, 경우에, 때에는, 때는",
+    "you_are": "너는 이제, 당신은 이제, 넌 이제, 너는 지금부터, 당신은 지금부터, 이제 너는, 이제 당신은, 지금부터 너는, 지금부터 당신은, 이제부터 너는, 이제부터 당신은",
+    "you": "당신은, 당신의, 당신이, 당신에게, 너는, 너에게, 넌",
+    "pretend": "척해, 척하고, 척하세요, 척하라, 척해라, 것처럼 행동해, 것처럼 행동하세요, 것처럼 행동하라, 역할을 해, 역할을 하세요, 역할을 맡아",
+    "tool": "도구를, 도구로, 함수를, 함수로, 툴을, api를, 플러그인을",
+    "call": "호출해, 호출하세요, 호출하십시오, 호출하라, 호출해라, 실행해, 실행하세요, 실행하십시오, 실행해라, 사용하세요, 사용하십시오, 사용해라",
+    "code": "명령을, 명령어를, 코드를, 스크립트를",
+    "run": "실행해, 실행하고, 실행하세요, 실행하십시오, 실행하라, 실행해라",
+    "check": "확인을, 인증을, 신원 확인*, 본인 확인*, 승인 절차*, 검토를, 경고를",
+    "skip": "건너뛰어*, 건너뛰고, 건너뛰세요, 생략해, 생략하고, 생략하세요, 생략하십시오",
+    "unasked": "묻지 말고, 묻지 않고, 확인 없이, 물어보지 말고, 물어보지 않고, 승인 없이, 검토 없이, 질문 없이",
+    "reply": "모든 답변*, 모든 응답*, 모든 대답*, 답변마다, 대답마다, 답변에는, 답변은, 모든 메시지*",
+    "user": "고객에게, 고객님에게, 사용자에게, 이용자에게, 손님에게, 누구에게도, 아무에게도",
+    "hush": "숨겨, 숨겨라, 숨기세요, 숨기십시오, 비밀로 해, 비밀로 하세요, 거짓말해, 거짓말하세요, 속여, 속여라",
+    "heading": "새로운 지시, 새로운 규칙, 새 지시, 새 규칙, 시스템 지시, 비밀 지시",
+    "talk": "어시스턴트에게 보내는, 네가 ai라면, 당신이 ai라면, 개발자 모드",
+    "your_prompt": "너의 지시*, 당신의 지시*, 너의 규칙*, 당신의 규칙*, 너의 역할*, 당신의 역할*, 너의 프롬프트*, 당신의 프롬프트*",
+    "lead": "그리고, 이제, 부디, 제발",
+    "notice": "중요, 주의, 참고, 메모, 지시, 규칙",
+    "speech": "당신*, 너는, 항상, 절대, 반드시, 무시*, *하세요, *하십시오, *해라, *습니다",
+    "plainly": "시키는 대로, 시키는 대로만, 하라는 대로, 하라는 대로만, 말하는 대로만 해, 무엇을 물어도, 누가 물어도",
+    "assistant": "어시스턴트는, 어시스턴트가, 챗봇은, 비서 ai는, ai는",
+    "must": "*야 한다, *야 합니다, *야 해, *야 해요, *면 안 된다, *면 안 됩니다, *서는 안 된다, *서는 안 됩니다",
+}
+
 WORDS = {
     "any": SHARED,
     "en": ENGLISH,
@@ -1052,4 +1114,5 @@ WORDS = {
     "hi": HINDI,
     "zh": CHINESE,
     "ja": JAPANESE,
+    "ko": KOREAN,
 }

@@ -38,9 +38,12 @@ def _alike(one: list[str], other: list[str]) -> bool:
 def _same_word(one: str, other: str) -> bool:
     if one == other:
         return True
+    if not (one.isalpha() and other.isalpha()):
+        return False  # numbers and codes have no forms: each is another thing
     shared = next(
         (at for at, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1]),
         min(len(one), len(other)),
     )
-    ending = max(len(one), len(other)) - shared
-    return shared >= 4 and ending <= _LONGEST_ENDING
+    shorter, longer = sorted((len(one), len(other)))
+    ending = longer - shared
+    return shared >= 4 and ending <= _LONGEST_ENDING and (shared == shorter or ending < shared)

@@ -63,7 +63,8 @@ def remembered_again(
     """The revision as it is closed, and the next one. Raises PermissionDenied for a confirmed one that is to be personal."""
     reach = reach_again(said, head, principal)
     closed, following = supersede(head, FactChanges(), payload, principal, now, keep)
-    following = following.model_copy(update={"type": said.type, "key": said.key})
+    released = {"review": None, "review_why": None} if reaches.may_decide(principal) else {}
+    following = following.model_copy(update={"type": said.type, "key": said.key, **released})
     return closed, _as_said(following, said, reach, keep)
 
 
@@ -137,8 +138,7 @@ def _as_said(fact: Fact, said: Statement, reach: Reach, keep: KeepLimits | None)
         "retention": None if stands else _window(said, fact),
         "kept_from": None if fact.version == 1 else fact.updated_at,
     }
-    if not stands:
-        update |= {"confirmed_by": None, "confirmed_at": None}
+    fact = fact if stands else reaches.undecided(fact)
     return with_expiry(fact.model_copy(update=update), keep)
 
 

@@ -37,15 +37,24 @@ NUMBER_FIELDS = ("valid_from", "valid_until", "expires_at", "revision")
 of a change is another number, which only the index uses."""
 FILTER_FIELDS = frozenset({"tenant", "id", *KEYWORD_FIELDS, *NUMBER_FIELDS})
 
+FORMAT = 3
+"""Of what documents hold: it rises when they get other tokens, fields or vectors for the same record. An index of another
+format goes on answering until a new one is built."""
+
 CHUNK = 4_000
 OVERLAP = 400
+"""Of the pieces of a text whose words are counted together."""
+PASSAGE = 1_100
+PASSAGE_OVERLAP = 110
+"""Of the pieces that each have a vector: about as much of a text as small models read (256 word pieces)."""
 PART_BYTES = 200
 
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """`tokens`: those of the tokenizer, separated by spaces. `vector`: made by the index's embedding model; None when
-    the index has no model, or when the vector is still to be made.
+    """`tokens`: those of a piece of the text, by the tokenizer, separated by spaces; none in what comes after the last piece.
+    `vector`: of a passage, which is a shorter piece, made by the index's embedding model; None after the last one, when the
+    index has no model, or when the vector is still to be made.
     """
 
     tokens: str
@@ -97,6 +106,11 @@ def chunks(text: str, size: int = CHUNK, overlap: int = OVERLAP) -> Iterator[str
         yield text[start:cut]
         start = _space_before(text, cut - overlap // 2, cut - overlap)
     yield text[start:]
+
+
+def passages(text: str) -> Iterator[str]:
+    """The pieces of a text that each have a vector of its own."""
+    return chunks(text, PASSAGE, PASSAGE_OVERLAP)
 
 
 def _space_before(text: str, latest: int, earliest: int) -> int:

@@ -41,19 +41,6 @@ def meaning(own: Spoken, listener: str) -> str:
     return f"{own.speaker} told {listener} about {own.speaker}: {own.words}"
 
 
-def query_meanings(query: str) -> tuple[str, ...]:
-    """What to embed of a query to conversations: the query, and the query without its names when it has any.
-
-    Every message has a speaker, so a name narrows a search little. But an embedding model gives a name much weight. The
-    second text takes that weight away. Capitalised words after the first are taken to be names.
-    """
-    words = query.split()
-    plain = " ".join(
-        [*words[:1], *(word for word in words[1:] if not (word[:1].isupper() and word[1:2].islower()))]
-    )
-    return (query, plain) if plain != " ".join(words) else (query,)
-
-
 def message_fields(entry: LogEntry) -> Fields:
     return {**scope_fields(entry.scope), "source": CONVERSATIONS, "type": entry.kind, "revision": 1}
 

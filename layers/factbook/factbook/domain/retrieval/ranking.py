@@ -1,10 +1,11 @@
-"""From the hits of search legs to one ranking of facts.
+"""From the hits of search legs to one ranking of facts or messages.
 
-A leg is the answer of one query, best first: by keywords (BM25) or by meaning (cosine). The constants below were chosen
-on conversations 1 to 5 of LoCoMo (docs/retrieval.md).
+A leg is the answer of one query, best first: by keywords (BM25) or by meaning (cosine). Whatever is counted here comes from
+hits, which the reader may see. The constants below were chosen on conversations 1 to 5 of LoCoMo (docs/retrieval.md).
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
+from dataclasses import dataclass
 
 RANK_CONSTANT = 60
 """k of reciprocal rank fusion (Cormack, Clarke, Büttcher 2009): a fact at rank r of a leg gains 1 / (k + r)."""
@@ -12,16 +13,30 @@ RANK_CONSTANT = 60
 SHORT_LEG = 10
 """A leg with at most this many hits is fused in its own order."""
 
-KEYWORD_FLOOR = 0.4
-"""Keyword hits that score less than this part of the best hit's score are left out of a long leg: they share only
-common words with the query."""
+MEANING = 0.75
+"""What a cosine counts beside a BM25, each scaled from 0 for the worst hit of its leg to 1 for the best."""
 
-SECOND_OPINION = 0.75
-"""A long leg is ordered by its own score plus this weight times the other leg's score. Both scores are first divided by
-the best of their leg."""
+COMPANY = 0.4
+"""What the best score in the same company counts beside a hit's own."""
+
+NAMED = 0.15
+"""What a hit gains whose speaker the query names."""
 
 Ranking = list[tuple[str, float]]
 """Ids with their scores, best first; each id once."""
+
+
+@dataclass(frozen=True)
+class Likings:
+    """What speaks for a hit beside its own scores. `company`: what it is told among, such as the run of a message, None
+    for what stands alone; `named`: hits whose speaker the query names.
+    """
+
+    company: Callable[[str], Hashable] = lambda _: None
+    named: Collection[str] = ()
+
+
+NONE = Likings()
 
 
 def fuse(legs: Sequence[Ranking]) -> Ranking:
@@ -36,31 +51,43 @@ def fuse(legs: Sequence[Ranking]) -> Ranking:
     return sorted(fused.items(), key=lambda entry: -entry[1])
 
 
-def fuse_keyword_and_meaning(keyword: Ranking, semantic: Ranking) -> Ranking:
-    """Reciprocal rank fusion of both legs; a long leg is first reordered with the scores of the other.
+def fuse_keyword_and_meaning(keyword: Ranking, semantic: Ranking, likings: Likings = NONE) -> Ranking:
+    """Reciprocal rank fusion of both legs; long legs are first put in one order by the scores of both.
 
-    Rank fusion looks at places only. Without the reordering, many weak keyword hits would outweigh one strong hit.
+    Rank fusion looks at places only. Without that order, many weak keyword hits would outweigh one strong hit.
     """
     if not keyword or not semantic:
         return fuse([keyword, semantic])
-    return fuse([_without_tail(_reordered(keyword, semantic)), _reordered(semantic, keyword)])
+    order = _in_one_order(keyword, semantic, likings)
+    if len(keyword) > SHORT_LEG and len(semantic) > SHORT_LEG:
+        return fuse([order, order])
+    return fuse([_placed(keyword, order), _placed(semantic, order)])
 
 
-def _reordered(leg: Ranking, other: Ranking) -> Ranking:
+def _in_one_order(keyword: Ranking, semantic: Ranking, likings: Likings) -> Ranking:
+    """All hits by the sum of their scaled scores and of what else speaks for them; equal ones as the legs have them."""
+    by_words, by_meaning = _scaled(keyword), _scaled(semantic)
+    scores = {
+        key: by_words.get(key, 0.0) + MEANING * by_meaning.get(key, 0.0) for key in by_words | by_meaning
+    }
+    companies = {key: likings.company(key) for key in scores}
+    best: dict[Hashable, float] = {}
+    for key, company in companies.items():
+        if company is not None:
+            best[company] = max(scores[key], best.get(company, 0.0))
+    for key, company in companies.items():
+        scores[key] += COMPANY * best.get(company, 0.0) + (NAMED if key in likings.named else 0.0)
+    return sorted(scores.items(), key=lambda entry: -entry[1])
+
+
+def _placed(leg: Ranking, order: Ranking) -> Ranking:
     if len(leg) <= SHORT_LEG:
         return leg
-    own, opinion = _parts_of_best(leg), _parts_of_best(other)
-    unknown = min(opinion.values())
-    return sorted(leg, key=lambda hit: -(own[hit[0]] + SECOND_OPINION * opinion.get(hit[0], unknown)))
+    found = dict(leg)
+    return [(key, found[key]) for key, _ in order if key in found]
 
 
-def _without_tail(keyword: Ranking) -> Ranking:
-    if len(keyword) <= SHORT_LEG:
-        return keyword
-    floor = KEYWORD_FLOOR * max(score for _, score in keyword)
-    return [hit for hit in keyword if hit[1] >= floor]
-
-
-def _parts_of_best(leg: Ranking) -> dict[str, float]:
-    best = max(score for _, score in leg)
-    return {key: score / best if best > 0 else 0.0 for key, score in leg}
+def _scaled(leg: Ranking) -> dict[str, float]:
+    scores = [score for _, score in leg]
+    worst, best = min(scores), max(scores)
+    return {key: (score - worst) / (best - worst) if best > worst else 1.0 for key, score in leg}

@@ -34,7 +34,10 @@ _UNSAFE = re.compile(
 
 @dataclass(frozen=True)
 class MemoryItem:
-    """A retrieved record as a model may see it. `content_text` is JSON text; None when the content is a blob alone."""
+    """A retrieved record as a model may see it. `content_text` is JSON text; None when the content is a blob alone.
+
+    `stale`: its source may say something else by now.
+    """
 
     id: str
     version: int
@@ -43,6 +46,7 @@ class MemoryItem:
     asserted_by: str
     recorded_at: str
     content_text: str | None
+    stale: bool = False
 
 
 @dataclass(frozen=True)
@@ -120,7 +124,7 @@ def _block(entries: Sequence[str]) -> str:
 def _entry(item: MemoryItem, instruction_types: frozenset[str]) -> str:
     content = item.content_text or "null"
     if is_policy(item, instruction_types):
-        return f"- {_escape(content)}"
+        return f"- {_escape(content)}{' (stale)' if item.stale else ''}"
     fields = {
         "id": item.id,
         "type": item.type,
@@ -128,7 +132,8 @@ def _entry(item: MemoryItem, instruction_types: frozenset[str]) -> str:
         "assertedBy": item.asserted_by,
         "recordedAt": item.recorded_at,
     }
-    return _escape(f'{dump_json(fields)[:-1]},"content":{content}}}')
+    stale = ',"stale":true' if item.stale else ""
+    return _escape(f'{dump_json(fields)[:-1]},"content":{content}{stale}}}')
 
 
 def _escape(json_text: str) -> str:

@@ -1,44 +1,45 @@
 """Words of a text as both search indexes see them.
 
-A token is made of letters, digits, marks and `_` only, at most 64 characters: separated by spaces it is safe in any
-index, and no caller's word can become query syntax. Two tokens that are equal here are equal in every index.
+A token is made of letters, digits, marks, emoji and `_` only, at most 64 characters: separated by spaces it is safe in
+any index, and no caller's word can become query syntax. Two tokens that are equal here are equal in every index.
 
-* Text is NFKC-normalised and case-folded; accents (combining diacritical marks) and the vowel points of Arabic and
-  Hebrew are dropped, so composed, decomposed and unpointed spellings meet.
+* Letters have one spelling (`letters`). A word with ä, ö, ü, å or ø is found as `ae`, `oe`, `ue`, `aa`, `oe` as well.
 * Words joined by one of `-_./:@'+#&` are kept in parts and whole, the joiners made `_`: `ERR-7Q41-ZX` gives
-  `err_7q41_zx`, `err`, `7q41`, `zx`.
+  `err_7q41_zx`, `err`, `7q41`, `zx`. Two or three words joined by hyphens are one word too: `e-mail` gives `email`.
 * ASCII words are stemmed; words with digits and wholes are not.
 * Scripts written without spaces (Chinese, Japanese, Thai …) and Korean give characters and overlapping pairs; a query
   uses the pairs, or the character when it stands alone.
 * Stop words are indexed, and left out of a query that has any other word.
-* Invisible format characters (soft hyphens, joiners, direction marks) are no part of a word.
 """
 
 import hashlib
 import re
-import unicodedata
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from itertools import islice
+
+from factbook.domain.retrieval.letters import JOINERS, plain, spelt_out, unified
 
 MAX_TOKEN = 64
 MAX_QUERY_TERMS = 256
-MAX_QUERY_CHARACTERS = 200_000
+MAX_QUERY_CHARACTERS = 100_000
+MAX_QUERY_WORDS = 20_000
+"""Looked at in a query: one character can stand for eighteen, and so for several words."""
 PIECE = 65_536
 """Texts are normalised in pieces: NFKC can grow a character 18-fold."""
 
-_JOINERS = "_./:@'+#&-"  # "-" last: inside a character class it is then itself
-_LETTERS = r"(?:[^\W_]|[^\x00-\x7f\s])+"  # the pattern takes every character beyond ASCII; _letter_or_space removes the others
-_CANDIDATE = re.compile(rf"{_LETTERS}(?:[{_JOINERS}]{_LETTERS})*")
-_PARTS = re.compile(rf"[{_JOINERS}]")
+_LETTERS = r"(?:[^\W_]|[^\x00-\x7f\s])+"  # the pattern takes every character beyond ASCII; `plain` removes the others
+_CANDIDATE = re.compile(rf"{_LETTERS}(?:[{JOINERS}]{_LETTERS})*")
+_PARTS = re.compile(rf"[{JOINERS}]")
+MOST_JOINED = 3
 _PAIRED = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"  # Thai, Lao, Burmese, Khmer
     "\u1100-\u11ff\u3040-\u30ff\u3130-\u318f\u31f0-\u31ff\ua960-\ua97f\uac00-\ud7ff"  # kana, Hangul
     "\u3005-\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"  # Han
+    "\U0001f1e6-\U0001f1ff"  # halves of flags
 )
 _RUNS = re.compile(rf"[{_PAIRED}]+|[^{_PAIRED}]+")
 _IS_PAIRED = re.compile(rf"[{_PAIRED}]")
-_MARKED = re.compile(r"[\u0300-\u036f\u0591-\u05c7\u0640\u064b-\u065f\u0670]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +60,13 @@ class Tokenizer:
                     yield from self._forms(run)
 
     def query(self, text: str, limit: int = MAX_QUERY_TERMS) -> tuple[str, ...]:
-        """Distinct terms to look for, at most `limit`; words with digits in them survive a cut first. Empty when the text has no word."""
+        """Distinct terms to look for, at most `limit`; words with digits in them survive a cut first. Empty when the text has no word.
+
+        Of a longer text than anybody asks, the beginning is looked at.
+        """
         wanted: dict[str, None] = {}
         common: dict[str, None] = {}
-        for word in _words(text[:MAX_QUERY_CHARACTERS]):
+        for word in islice(_words(text[:MAX_QUERY_CHARACTERS]), MAX_QUERY_WORDS):
             for run in _RUNS.findall(word):
                 if _IS_PAIRED.match(run):
                     wanted.update(dict.fromkeys(_pairs(run) if len(run) > 1 else run))
@@ -80,9 +84,14 @@ class Tokenizer:
             parts.pop()
         elif len(parts) > 1:
             yield _short("_".join(parts))
+            if len(parts) <= MOST_JOINED and word == "-".join(parts) and all(map(str.isalpha, parts)):
+                yield self._stemmed("".join(parts))
         for part in parts:
             if part not in without:
-                yield _short(self.stem(part) if part.isascii() and part.isalpha() else part)
+                yield self._stemmed(part)
+
+    def _stemmed(self, part: str) -> str:
+        return _short(self.stem(part) if part.isascii() and part.isalpha() else part)
 
 
 def text_of(value: object) -> str:
@@ -109,11 +118,14 @@ def _strings(value: object) -> Iterator[str]:
 
 def _words(text: str) -> Iterator[str]:
     for piece in _pieces(text):
-        for candidate in _CANDIDATE.findall(_folded(piece)):
+        for candidate in _CANDIDATE.findall(unified(piece)):
             if candidate.isascii():
                 yield candidate
-            else:
-                yield from filter(None, "".join(map(_letter_or_space, candidate)).split(" "))
+                continue
+            yield from plain(candidate).split()
+            spelt = spelt_out(candidate)
+            if spelt is not None:
+                yield from spelt.split()
 
 
 def _pieces(text: str) -> Iterable[str]:
@@ -125,24 +137,6 @@ def _pieces(text: str) -> Iterable[str]:
         yield window[:cut]
         start += cut
     yield text[start:]
-
-
-def _folded(text: str) -> str:
-    if text.isascii():
-        return text.lower()
-    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
-    spread = unicodedata.normalize(
-        "NFD", folded.replace("\u2019", "'").replace("\u2010", "-").replace("\u2011", "-")
-    )
-    return unicodedata.normalize("NFC", _MARKED.sub("", spread))
-
-
-@lru_cache(maxsize=65_536)
-def _letter_or_space(character: str) -> str:
-    category = unicodedata.category(character)
-    if category == "Cf" and character != "\u200b":
-        return ""
-    return character if character in _JOINERS or character.isalnum() or category[0] == "M" else " "
 
 
 def _pairs(run: str) -> Iterator[str]:

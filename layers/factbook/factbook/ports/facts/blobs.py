@@ -1,5 +1,7 @@
 """Large payloads of facts."""
 
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 
@@ -27,8 +29,14 @@ class BlobStore(Protocol):
         """Keep a payload for good: until then the store removes it by itself after two days. Nothing there: no harm."""
         ...
 
+    def unclaim(self, ref: str) -> None:
+        """Make a payload pending again, since no fact names it. Nothing there: no harm."""
+        ...
+
     def stat(self, ref: str) -> tuple[int, str] | None:
-        """Size in bytes and SHA-256 in hex of a kept payload; None when nothing is there."""
+        """Size in bytes and SHA-256 in hex of a kept payload, "" of an object that somebody else put there; None when nothing is
+        there.
+        """
         ...
 
     def discard(self, ref: str) -> None:
@@ -38,8 +46,39 @@ class BlobStore(Protocol):
         """
         ...
 
-    def download_url(self, ref: str) -> str:
-        """A presigned URL that serves the payload for a few minutes."""
+    def download_url(self, ref: str, seconds: int) -> str:
+        """A presigned URL that serves the payload for so many seconds, 1 or more."""
+        ...
+
+
+@dataclass(frozen=True)
+class StoredObject:
+    """One version of an object. `name`: the last part of its reference. `stored_at`: to the second at least, never later
+    than it was.
+    """
+
+    fact_id: str
+    name: str
+    version: str
+    stored_at: str
+
+
+class BlobWalk(Protocol):
+    """Every version of every payload, claimed or pending. Operations may raise Throttled or StorageUnavailable."""
+
+    def of_fact(self, tenant: str, fact_id: str) -> Iterator[StoredObject]:
+        """Those of one fact, in whichever life; a page is asked for when its first version is."""
+        ...
+
+    def of_tenant(self, tenant: str, after: str | None, limit: int) -> tuple[list[StoredObject], str | None]:
+        """At most `limit` (and 1,000) of the tenant's, and where the next ones begin; None when there are no more."""
+        ...
+
+    def remove(self, tenant: str, objects: Sequence[StoredObject]) -> None:
+        """Remove these versions, at most 1,000. One that is gone is no harm.
+
+        Raises StorageUnavailable when some of them may be left.
+        """
         ...
 
 

@@ -7,6 +7,7 @@ from typing import Protocol
 from factbook.domain.log.merkle import Edge
 from factbook.domain.log.notes import NoteKey
 from factbook.domain.log.runs import Leaf
+from factbook.ports.deadline import NEVER, Deadline
 
 
 @dataclass(frozen=True)
@@ -75,14 +76,14 @@ class TreeStore(Protocol):
 
     def mark_dirty(self, run: DirtyRun) -> None: ...
 
-    def dirty_tenants(self) -> Iterator[str]:
+    def dirty_tenants(self, deadline: Deadline = NEVER) -> Iterator[str]:
         """Every tenant with a mark, once, read as they are asked for and from another place each time; what it costs does
-        not grow with the marks that one tenant has.
+        not grow with the marks that one tenant has. No read is begun past the deadline: then some may be left out.
         """
         ...
 
-    def dirty_of(self, tenant: str) -> Iterator[DirtyRun]:
-        """A tenant's marks, read as they are asked for; what is cleared behind the reader changes nothing."""
+    def dirty_of(self, tenant: str, deadline: Deadline = NEVER) -> Iterator[DirtyRun]:
+        """A tenant's marks, read as they are asked for; what is cleared behind the reader changes nothing. As above."""
         ...
 
     def clear(self, run: DirtyRun) -> None:
@@ -122,6 +123,14 @@ class CheckpointRequests(Protocol):
 
         None: the tenant has no entry yet. Raises CheckpointRefused, Throttled, StorageUnavailable.
         """
+        ...
+
+
+class LeafAdoption(Protocol):
+    """Asks whoever makes checkpoints to take over the leaves of an imported log."""
+
+    def adopt(self, tenant: str, leaves: Sequence[Leaf]) -> int:
+        """Put consecutive leaves where they stood; how many were new. Raises CheckpointRefused, Throttled, StorageUnavailable."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""Reads of the log beyond one run: several entries at once, every entry, and entries as the stream tells them."""
+"""Reads of the log beyond one run: several entries at once, every entry, every run, and entries as the stream tells them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,6 +18,23 @@ class EntrySource(Protocol):
 
         The log has no index by tenant: a walk of one tenant reads the whole table and leaves out the others, so its
         pages may be empty, and it costs what a walk of all does.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class RunName:
+    tenant: str
+    run_id: str
+
+
+class RunWalk(Protocol):
+    def walk(self, after: str | None, limit: int) -> WalkPage[RunName]:
+        """Every run of every tenant once, at most `limit` a page, each page of other tenants than the last ones as far as
+        that can be: one with many runs does not keep the others waiting.
+
+        Eventually consistent. Runs that were begun before there was an index of them, and rows that cannot be read, are
+        left out. May raise Throttled or StorageUnavailable.
         """
         ...
 

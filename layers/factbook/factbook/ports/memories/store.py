@@ -19,17 +19,18 @@ class ReviewRow:
 
 class MemoryIndex(Protocol):
     """Every operation may raise Throttled or StorageUnavailable. What one owner or account has is read to a bound, which is
-    past every ceiling.
+    past every ceiling; what ran out by `now` and was not removed yet takes nothing of it.
     """
 
-    def of_owner(self, tenant: str, owner: str, agent: str) -> Sequence[Head]:
-        """Current memories of one person with one agent: what waits or ran out included, what was rejected not.
+    def of_owner(self, tenant: str, owner: str, agent: str, now: str) -> Sequence[Head]:
+        """Current memories of one person with one agent: what waits included, what was rejected not.
 
-        A proposal over a confirmed memory is two: its head, and the confirmed text (`beside`). In no order.
+        A proposal over a confirmed memory is two: its head, past its window too, and the confirmed text (`beside`). In no
+        order.
         """
         ...
 
-    def of_account(self, tenant: str, agent: str) -> Sequence[Head]:
+    def of_account(self, tenant: str, agent: str, now: str) -> Sequence[Head]:
         """Confirmed memories of the account with one agent: heads, and texts beside proposals. In no order."""
         ...
 

@@ -2,9 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol
 
 Vector = tuple[float, ...]
+Purpose = Literal["document", "query"]
+"""What a text is embedded for: to be found, or to find. Some models want to be told."""
 
 
 class EmbeddingsUnavailable(Exception):
@@ -35,6 +37,7 @@ class Embedder(Protocol):
         *,
         model: str | None = None,
         within: float | None = None,
+        purpose: Purpose = "document",
     ) -> list[Vector | EmbeddingFailure]:
         """One result per text, in order. A vector has length 1, and `dimensions` numbers when that is given.
 

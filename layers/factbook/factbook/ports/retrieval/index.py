@@ -4,6 +4,9 @@ What every adapter promises (tests/contract/search_index.py):
 
 * A search names its tenant; no document of another tenant takes part in any leg, whatever the filter says.
 * Each leg applies its filter before it ranks, so `limit` documents that pass come back when there are that many.
+* Scores and order depend on documents alone that the leg's filter keeps: what a reader may not see changes nothing of what
+  they see. Exact while what matches a keyword leg is no more than its limit; which neighbours an approximate graph finds
+  may vary, their scores do not.
 * Changes are idempotent and order-safe (`domain.retrieval.documents`): once a change is applied, no older one shows again.
 * An index is created on purpose only. One that is gone is reported as IndexMissing and never made up.
 """
@@ -36,11 +39,17 @@ class IndexInfo:
     name: str
     space: EmbeddingSpace | None
     active: bool
+    current: bool = True
+    """Whether its documents are of the present format (`domain.retrieval.documents.FORMAT`): if not, it is to be built anew."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeywordLeg:
-    """BM25 (k1 1.2, b 0.75) over documents that hold any of the terms (`Tokenizer.query`); no terms, no hits."""
+    """BM25 (k1 1.2, b 0.75) over documents that hold any of the terms (`Tokenizer.query`); no terms, no hits.
+
+    Counts, lengths and frequencies are of the documents that the filter keeps. A term's frequency counts as 1, 2, 3,
+    4, 6, 9 or 14, whichever it reaches.
+    """
 
     terms: tuple[str, ...]
     filter: Filter
@@ -76,7 +85,15 @@ class LegFailure:
     reason: Literal["timeout", "unavailable"]
 
 
-LegAnswer = tuple[Hit, ...] | LegFailure
+@dataclass(frozen=True, slots=True)
+class PartialHits:
+    """Hits of an index that gives so many neighbours and no more: below `sure` there may be records that are missing here."""
+
+    hits: tuple[Hit, ...]
+    sure: float
+
+
+LegAnswer = tuple[Hit, ...] | PartialHits | LegFailure
 """Hits best first, one per record, equal scores ordered by id; of equally near ones past the limit, any may be left out."""
 
 
@@ -157,4 +174,13 @@ class SearchIndex(Protocol):
 
     def drop(self, name: str) -> None:
         """Removes an index and all it holds; one that is gone already is no error."""
+        ...
+
+    def purge(self) -> None:
+        """What was removed, replaced or dropped goes from what the indexes keep it in, as far as the adapter can.
+
+        A removed document is not found from its tombstone on; until it is purged its words may still lie where nothing
+        finds them. A service may keep back what was removed within the last minute: then a later purge lets it go. It
+        takes the longer the larger the indexes are, and is safe to repeat.
+        """
         ...

@@ -3,10 +3,10 @@
 from dataclasses import replace
 
 from factbook.domain import wire
-from factbook.domain.access.listing import MAX_LISTED_CONTAINERS
+from factbook.domain.access.listing import MAX_LISTED_CONTAINERS, containers_of
 from factbook.domain.access.principals import Principal
 from factbook.domain.access.rules import require_admin
-from factbook.domain.errors import NotFound, ReplayWithheld, ValidationFailed
+from factbook.domain.errors import NotFound, PermissionDenied, ReplayWithheld, ValidationFailed
 from factbook.ports.access.stores import Token, TokenStore
 from factbook.ports.clock import Clock
 
@@ -17,14 +17,17 @@ TOKEN_BYTES = 512
 def create_token(store: TokenStore, caller: Principal, token: Token) -> Token:
     """Keep a new token. Raises PermissionDenied, ValidationFailed, and ReplayWithheld when its id is taken."""
     require_admin(caller)
+    if caller.actor.kind == "agent" and token.principal.actor.kind != "agent":
+        raise PermissionDenied(
+            "An agent makes tokens of agents alone: what people and services decide is not its to decide in their name. Use "
+            "the token of an administrator who is no agent."
+        )
     if token.expires_at is not None and token.expires_at <= token.created_at:
         raise ValidationFailed(
             "/expiresAt has passed already. Send a later time.",
             issues=[{"path": "/expiresAt", "message": "has passed already"}],
         )
-    holder = token.principal
-    containers = 2 + len(holder.reads_projects | holder.writes_projects) + len(holder.writes_projects)
-    containers += len(holder.reads_orgs | holder.administers_orgs)
+    containers = containers_of(token.principal)
     if containers > MAX_LISTED_CONTAINERS:
         raise ValidationFailed(
             f"A token may reach {MAX_LISTED_CONTAINERS} containers (a written project counts twice). Grant fewer.",

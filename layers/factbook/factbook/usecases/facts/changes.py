@@ -1,12 +1,12 @@
 """Write facts: what each kind of change makes of a head. How it lands is the engine's."""
 
+from factbook.domain.access.owners import owner_of
 from factbook.domain.access.principals import Principal
 from factbook.domain.access.rules import require_write
-from factbook.domain.errors import BadInput, MemoryFull, PermissionDenied
+from factbook.domain.errors import BadInput, FactNotFound, MemoryFull, PermissionDenied
 from factbook.domain.facts import gate, reach
 from factbook.domain.facts.fact import Fact, FactChanges
 from factbook.domain.facts.ids import fact_id_for
-from factbook.domain.facts.owners import owner_of
 from factbook.domain.facts.transitions import (
     close,
     has_time_left,
@@ -16,7 +16,6 @@ from factbook.domain.facts.transitions import (
     supersede,
     verify,
 )
-from factbook.domain.policy.retention import KeepLimits
 from factbook.domain.scope import Scope
 from factbook.ports.facts.store import Head
 from factbook.ports.operations import Operation
@@ -45,7 +44,8 @@ def write_fact(
 ) -> Fact:
     """The first revision of a new fact without a key; with `agent` a memory of the person in the scope.
 
-    Raises PermissionDenied, IdempotencyMismatch, BadInput; for a memory ScopeInvalid, MemoryFull.
+    Raises PermissionDenied, ErasureInProgress, IdempotencyMismatch, BadInput, FactNotFound for a replay of what was
+    erased; for a memory ScopeInvalid, MemoryFull.
     """
     content.check()
     scope.check()
@@ -56,16 +56,19 @@ def write_fact(
         if content.ref is None
         else fact_without_key_of(ports, principal.tenant, content.ref)
     )
+    ports.require_place_spared(scope, "" if content.ref is None else fact_id, owner, changes.about)
     keep = ports.policy(principal.tenant).retention_of(fact_type)
     change = FactChange(ports, principal, operation, fact_id)
 
     def decide(head: Head | None, now: str) -> Decision:
+        if head is not None and head.fact.invalidation_reason == "erased":
+            raise FactNotFound(fact_id)  # an upload for it is left, and its writer may still name that
         if head is not None:  # an id made from the operation can meet nothing but itself
             raise BadInput(
                 "This contentRef already belongs to a fact. Upload the content again for another one."
             )
         require_time_left(now, changes.retention, keep, now)
-        payload = change.payload(content)
+        payload = change.payload(content, scope)
         fact = open_fact(fact_id, fact_type, scope, changes, payload, principal, now, keep=keep)
         if agent is not None:
             fact = fact.model_copy(update={"agent_id": agent, "owner": owner})
@@ -91,7 +94,8 @@ def _own_memory(principal: Principal, agent: str, scope: Scope) -> str:
     owner = owner_of(scope)
     if agent != principal.agent_id or not reach.acts_for(principal, scope):
         raise PermissionDenied(
-            "Your token may not write a memory of this agent and this person. Use a token of that agent."
+            "Your token may not write a memory of this agent and this person as a fact. Use a token of that agent, or "
+            "POST /v1/memory/remember."
         )
     return owner
 
@@ -105,15 +109,19 @@ def supersede_fact(
     content: Content,
     expected: int | None = None,
 ) -> Fact:
-    """The next revision. Raises FactNotFound, PermissionDenied, LegalHold, FactChanged, IdempotencyMismatch."""
+    """The next revision.
+
+    Raises FactNotFound, PermissionDenied, ErasureInProgress, LegalHold, FactChanged, IdempotencyMismatch.
+    """
     content.check()
     change = FactChange(ports, principal, operation, fact_id)
     replaces = content.given or content.ref is not None
 
     def decide(head: Head | None, now: str) -> Decision:
         head = require_open(ports, principal, fact_id, head, "write" if replaces else "by-id")
+        ports.require_spared(head.fact, changes.about)
         require_changeable(head.fact, expected)
-        keep = _keep(ports, head.fact)
+        keep = ports.keep(head.fact)
         payload = change.payload(content) if replaces else None
         closed, following = supersede(head.fact, changes, payload, principal, now, keep)
         return with_room(Advance(head, closed, reach.changed(head.fact, following, principal, keep)))
@@ -130,8 +138,9 @@ def verify_fact(
         head = require_open(ports, principal, fact_id, head, "by-id")
         if principal.actor.kind != "user":
             raise PermissionDenied("Only a person may verify a fact. Use a user's token.", factId=fact_id)
+        ports.require_spared(head.fact)
         require_changeable(head.fact, expected)
-        keep = _keep(ports, head.fact)
+        keep = ports.keep(head.fact)
         closed, following = verify(head.fact, principal, now, keep)
         following = reach.without_window(following, keep)
         released = {"review": None, "review_why": None} if reach.may_decide(principal) else {}
@@ -150,22 +159,24 @@ def delete_fact(
 
     def decide(head: Head | None, now: str) -> Decision:
         head = require_open(ports, principal, fact_id, head)
-        reach.require_deletable(head.fact, head.confirmed_fact, principal)
+        reach.require_deletable(head.fact, head.stands(now), principal)
+        ports.require_spared(head.fact)
         require_changeable(head.fact, expected)
         return Amend(head, close(head.fact, principal.name, now, "deleted"))
 
     closed = FactChange(ports, principal, operation, fact_id).run(decide)
-    if gate.shows_revision(principal, closed, ports.look("by-id", past=True)):
+    if gate.shows_revision(principal, closed, ports.look(principal.tenant, "by-id", past=True)):
         return closed
     return closed.model_copy(update={"content_text": None, "content_ref": None})
 
 
 def changeable_head(ports: FactPorts, principal: Principal, fact_id: str) -> Head:
-    """The current head of a fact the principal sees and may write. Raises FactNotFound, PermissionDenied."""
+    """The current head of a fact the principal sees and may write.
+
+    Raises FactNotFound, PermissionDenied, ErasureInProgress.
+    """
     head = ports.facts.head(principal.tenant, fact_id)
     head = None if head is None else head.settled(ports.clock.now())
-    return require_open(ports, principal, fact_id, head)
-
-
-def _keep(ports: FactPorts, head: Fact) -> KeepLimits | None:
-    return ports.policy(head.scope.tenant_id).retention_of(head.type)
+    head = require_open(ports, principal, fact_id, head)
+    ports.require_spared(head.fact)
+    return head

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from factbook.domain import times
 from factbook.domain.access.principals import Principal
 from factbook.domain.access.rules import require_write
-from factbook.domain.errors import FactExists, FactNotFound
-from factbook.domain.facts import gate
+from factbook.domain.errors import FactExists
 from factbook.domain.facts.fact import Fact, FactChanges
 from factbook.domain.facts.ids import keyed_fact_id
+from factbook.domain.facts.reach import changed
 from factbook.domain.facts.transitions import (
     ended_at,
     has_time_left,
@@ -42,6 +42,7 @@ from factbook.usecases.facts.engine import (
 )
 from factbook.usecases.facts.payloads import Content, content_hash, summary_of
 from factbook.usecases.facts.ports import FactPorts
+from factbook.usecases.facts.reading import current_fact
 
 
 @dataclass(frozen=True)
@@ -78,12 +79,13 @@ def write_keyed_fact(
     """Write the fact that has this key.
 
     `may_supersede`: a current one gets a next revision, in which what is not said keeps its value; it is left as it is
-    when it says all this already. Raises PermissionDenied, FactExists, LegalHold, IdempotencyMismatch, BadInput, and
-    FactNotFound for one that waits in review for somebody else.
+    when it says all this already. Raises PermissionDenied, ErasureInProgress, FactExists, LegalHold, IdempotencyMismatch,
+    BadInput, and FactNotFound for one that waits in review for somebody else, or a replay of what was erased.
     """
     content.check()
     key.scope.check()
     require_write(principal, key.scope)
+    ports.require_place_spared(key.scope, key.fact_id, about=changes.about)
     keep = ports.policy(principal.tenant).retention_of(key.type)
     change = FactChange(ports, principal, operation, key.fact_id, lives_again=True)
     rule = _Rule(ports, principal, key, changes, content, change, may_supersede, keep)
@@ -94,12 +96,12 @@ def write_keyed_fact(
     return Written(fact, created=fact.version == 1 and not change.left)
 
 
-def get_keyed_fact(ports: FactPorts, principal: Principal, key: Key) -> Fact:
-    """The current fact that has this key, in one read. Raises FactNotFound, also for one that is not shown."""
+def get_keyed_fact(ports: FactPorts, principal: Principal, key: Key, *, require_fresh: bool = False) -> Fact:
+    """The current fact that has this key, in one read. Raises FactNotFound, also for one that is not shown; SourceUnavailable
+    for a stale one that must not be.
+    """
     head = ports.facts.head(principal.tenant, key.fact_id)
-    if head is None or not gate.can_see(principal, head.fact, ports.look("by-id")):
-        raise FactNotFound(None)
-    return head.fact
+    return current_fact(ports, principal, None, head, require_fresh=require_fresh)
 
 
 @dataclass(frozen=True)
@@ -121,6 +123,7 @@ class _Rule:
         if not head.fact.current:
             return self._reopen(head, now)
         require_open(self.ports, self.principal, head.fact.id, head)
+        self.ports.require_spared(head.fact, self.changes.about)
         if not self.may_supersede:
             raise FactExists(head.fact.id, head.fact.version)
         return self._supersede(head, now)
@@ -133,7 +136,7 @@ class _Rule:
             self.key.type,
             self.key.scope,
             self.changes,
-            self.change.payload(self.content),
+            self.change.payload(self.content, self.key.scope),
             self.principal,
             start,
             self.key.key,
@@ -153,4 +156,4 @@ class _Rule:
             return Leave(head.fact)
         payload = self.change.payload(self.content)
         closed, fact = supersede(head.fact, self.changes, payload, self.principal, now, self.keep)
-        return with_room(Advance(head, closed, fact))
+        return with_room(Advance(head, closed, changed(head.fact, fact, self.principal, self.keep)))

@@ -2,41 +2,100 @@
 
 from functools import partial
 
-from factbook.domain import wire
+from factbook.domain import times, wire
 from factbook.domain.access.principals import Principal
-from factbook.domain.errors import FactNotFound, NotFound
+from factbook.domain.errors import FactNotFound, NotFound, SourceUnavailable
 from factbook.domain.facts import gate
-from factbook.domain.facts.fact import Fact
+from factbook.domain.facts.fact import Fact, StaleReason
 from factbook.ports.facts.store import Head
+from factbook.usecases.facts.payloads import is_as_written
 from factbook.usecases.facts.ports import FactPorts
+
+DOWNLOAD_SECONDS = 300
+MOST_RETRY_SECONDS = 3600
 
 
 def get_fact(
-    ports: FactPorts, principal: Principal, fact_id: str, version: int | None = None, as_of: str | None = None
+    ports: FactPorts,
+    principal: Principal,
+    fact_id: str,
+    version: int | None = None,
+    as_of: str | None = None,
+    *,
+    require_fresh: bool = False,
 ) -> Fact:
     """The current revision, a version, the revision current at `as_of`, or (both) that version if it was current then.
 
-    Raises FactNotFound for what is not there or not shown (`domain.facts.gate`).
+    Raises FactNotFound for what is not there or not shown (`domain.facts.gate`); SourceUnavailable for a current one that
+    is stale and must not be.
     """
-    shows = partial(gate.shows_revision, principal, look=ports.look("by-id", past=True))
+    if version is None and as_of is None:
+        head = ports.facts.head(principal.tenant, fact_id)
+        return current_fact(ports, principal, fact_id, head, require_fresh=require_fresh)
+    look = ports.look(principal.tenant, "by-id", past=True)
+    shows = partial(gate.shows_revision, principal, look=look)
     if version is not None:
         head = _require_shown(
             ports, principal, fact_id, ports.facts.head(principal.tenant, fact_id), past=True
         )
-        fact = head.fact if head.fact.version == version else _revision(ports, head, version)
+        current = head.fact if as_of is not None else head.marked(look.now).fact
+        fact = current if current.version == version else _revision(ports, head, version)
         if fact is None or (as_of is not None and not fact.holds_at(as_of)) or not shows(fact):
             raise FactNotFound(fact_id)
         return fact
-    head = _require_shown(
-        ports, principal, fact_id, ports.facts.head(principal.tenant, fact_id), past=as_of is not None
+    head = _require_shown(ports, principal, fact_id, ports.facts.head(principal.tenant, fact_id), past=True)
+    found = revision_at(ports, head, as_of or "")
+    if found is None or not shows(found):
+        raise FactNotFound(fact_id)
+    return found
+
+
+def current_fact(
+    ports: FactPorts, principal: Principal, named: str | None, head: Head | None, *, require_fresh: bool
+) -> Fact:
+    """What a read that names a fact shows of its head. The source of a stale one is asked first, if reads are to.
+
+    `named`: the id that the caller named. Staleness is judged as of the moment at which the read began. Raises
+    FactNotFound, SourceUnavailable.
+    """
+    look = ports.look(principal.tenant, "by-id")
+    shown = _current(principal, named, head, look)
+    if shown.stale and head is not None and shown.version == head.fact.version:
+        head, why = ports.freshen(head, look.now)
+        shown = _current(principal, named, head, look, why)
+    if shown.stale and require_fresh:
+        raise still_stale(None if head is None else retry_seconds(head, look.now), shown)
+    return shown
+
+
+def _current(
+    principal: Principal,
+    named: str | None,
+    head: Head | None,
+    look: gate.Look,
+    why: StaleReason | None = None,
+) -> Fact:
+    head = None if head is None else head.settled(look.now).marked(look.now, why)
+    shown = None if head is None else gate.shown(principal, head.fact, head.confirmed_fact, look)
+    if shown is None:
+        raise FactNotFound(named)
+    return shown
+
+
+def still_stale(seconds: int | None, fact: Fact) -> SourceUnavailable:
+    """The refusal of a stale answer to who asked for a fresh one."""
+    return SourceUnavailable(
+        "The fact is stale, and you asked for a fresh one. Retry after the seconds in Retry-After, or without requireFresh.",
+        seconds or 1,
+        factId=fact.id,
+        staleReason=fact.stale_reason,
     )
-    if as_of is not None:
-        found = revision_at(ports, head, as_of)
-        if found is None or not shows(found):
-            raise FactNotFound(fact_id)
-        return found
-    shown = gate.shown(principal, head.fact, head.confirmed_fact, ports.look("by-id"))
-    return shown or head.fact
+
+
+def retry_seconds(head: Head, now: str) -> int:
+    """In how many seconds it is worth asking for the fact again, an hour at most."""
+    at = None if head.refresh is None else head.refresh.retry_at
+    return 1 if at is None else min(max(1, times.seconds_until(now, at)), MOST_RETRY_SECONDS)
 
 
 def list_revisions(
@@ -50,17 +109,32 @@ def list_revisions(
     below = found[-1].version if found else (below or 1)
     closed, more = ports.facts.revisions(head, below, budget)
     found += closed
-    look = ports.look("by-id", past=True)
+    look = ports.look(principal.tenant, "by-id", past=True)
     shown = [fact for fact in found if gate.shows_revision(principal, fact, look)]
     return shown, found[-1].version if more else None
 
 
 def get_content_url(ports: FactPorts, principal: Principal, fact_id: str, version: int | None = None) -> str:
-    """A presigned download of a fact's large content. Raises NotFound when the content is inline."""
+    """A presigned download of a fact's large content, for no longer than the fact has left. Raises NotFound when the content
+    is inline, and when what lies in the bucket is not what was written.
+    """
     fact = get_fact(ports, principal, fact_id, version)
     if fact.content_ref is None:
         raise NotFound("This fact's content is inline. Read the fact itself.", factId=fact_id)
-    return ports.blobs.download_url(fact.content_ref)
+    if not is_as_written(ports, principal.tenant, fact):
+        raise NotFound(
+            "What lies in the bucket is not the content that was written: it was replaced or removed there. Ask an "
+            "operator, who may find the former version in the bucket.",
+            factId=fact_id,
+        )
+    return ports.blobs.download_url(fact.content_ref, _download_seconds(fact, ports.clock.now()))
+
+
+def _download_seconds(fact: Fact, now: str) -> int:
+    if fact.expires_at is None:
+        return DOWNLOAD_SECONDS
+    left = (times.epoch_ms(fact.expires_at) - times.epoch_ms(now)) // 1000
+    return max(1, min(left, DOWNLOAD_SECONDS))
 
 
 def revision_at(ports: FactPorts, head: Head, as_of: str) -> Fact | None:
@@ -91,7 +165,7 @@ def _revision(ports: FactPorts, head: Head, version: int) -> Fact | None:
 def _require_shown(
     ports: FactPorts, principal: Principal, fact_id: str, head: Head | None, *, past: bool
 ) -> Head:
-    look = ports.look("by-id", past=past)
+    look = ports.look(principal.tenant, "by-id", past=past)
     head = None if head is None else head.settled(look.now)
     if head is None or not gate.shown(principal, head.fact, head.confirmed_fact, look):
         raise FactNotFound(fact_id)

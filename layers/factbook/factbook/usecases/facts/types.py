@@ -19,12 +19,15 @@ from factbook.domain.facts.type_order import (
     type_place,
     with_prefix,
 )
+from factbook.ports.deadline import NEVER, Deadline
 from factbook.ports.facts.store import Head, Row
 from factbook.usecases.facts.partitions import Partition, partitions
 from factbook.usecases.facts.ports import FactPorts
 from factbook.usecases.merging import THREADS, at_once
 
 ROWS = 1000
+ROWS_SHARE = 0.8
+"""Of the time, in which the last rows and their facts are begun to be read."""
 MOST_STEP = 32
 """Rows of one type that one read looks at, when the last ones were not to be shown."""
 
@@ -48,17 +51,24 @@ class _Walker:
 
 
 def list_types(
-    ports: FactPorts, principal: Principal, wanted: dict[str, str], limit: int, position: str = LOWEST
+    ports: FactPorts,
+    principal: Principal,
+    wanted: dict[str, str],
+    limit: int,
+    position: str = LOWEST,
+    deadline: Deadline = NEVER,
 ) -> TypePage:
-    """At most `limit` types of facts that the principal may list and whose scope has every key of `wanted`.
+    """At most `limit` types of facts that the principal may list and whose scope has every key of `wanted`; fewer where the
+    deadline passes.
 
-    Raises StorageUnavailable while facts of the former format are not in the indexes yet.
+    Raises StorageUnavailable while facts of the former format are not in the indexes yet, and when the deadline passes
+    before anything can be told.
     """
     if not ports.by_type():
         raise StorageUnavailable(
             "Facts of an earlier version are still being put in order. Try again in a minute."
         )
-    return _TypeWalk(ports, principal, wanted, limit, position).page()
+    return _TypeWalk(ports, principal, wanted, limit, position).page(deadline)
 
 
 class _TypeWalk:
@@ -70,19 +80,26 @@ class _TypeWalk:
         self._wanted = wanted
         self._limit = limit
         self._first = position
-        self._look = ports.look()
+        self._look = ports.look(principal.tenant)
         self._walkers = [_Walker(each, position) for each in partitions(ports, principal, wanted)]
         self._found: set[str] = set()
 
-    def page(self) -> TypePage:
+    def page(self, deadline: Deadline) -> TypePage:
         """Reads at most ROWS rows. A type is answered once no partition can hold one before it."""
-        rows = ROWS
-        while (batch := self._next_batch()) and rows >= len(batch):
+        rows, last = ROWS, deadline.share(ROWS_SHARE)
+        while (batch := self._next_batch()) and rows >= len(batch) and not last.passed:
             for walker in batch:
                 walker.step = min(walker.step, rows // len(batch))
             rows -= sum(walker.step for walker in batch)
-            self._take(batch, list(at_once(self._read, batch)))
+            try:
+                self._take(batch, list(at_once(self._read, batch, deadline)), deadline)
+            except StorageUnavailable:  # what was told before is told
+                if not deadline.passed:
+                    raise
+                break
         safe = min((walker.place for walker in self._walkers if walker.more), default=None)
+        if safe == self._first and last.passed:
+            raise StorageUnavailable  # a page that goes on where it began would go on for ever
         whole = sorted(
             (each for each in self._found if safe is None or behind_type(each) <= safe), key=type_place
         )
@@ -97,17 +114,19 @@ class _TypeWalk:
         waiting = [walker for walker in self._walkers if walker.more and walker.place < needed]
         return sorted(waiting, key=lambda walker: walker.place)[:THREADS]
 
-    def _read(self, walker: _Walker) -> list[Row]:
+    def _read(self, walker: _Walker) -> tuple[list[Row], bool]:
         where = walker.partition
-        rows, walker.more = self._ports.facts.rows_by_type(
+        return self._ports.facts.rows_by_type(
             self._principal.tenant, where.container, where.shard, walker.place, HIGHEST, walker.step
         )
-        return rows
 
-    def _take(self, batch: Sequence[_Walker], answers: Sequence[list[Row]]) -> None:
+    def _take(
+        self, batch: Sequence[_Walker], answers: Sequence[tuple[list[Row], bool]], deadline: Deadline
+    ) -> None:
         """Note which types are shown, and take every partition behind what it was read for."""
-        self._found |= self._shown([row for rows in answers for row in rows])
-        for walker, rows in zip(batch, answers, strict=True):
+        self._found |= self._shown([row for rows, _ in answers for row in rows], deadline)
+        for walker, (rows, more) in zip(batch, answers, strict=True):
+            walker.more = more
             if rows:
                 walker.within = rows[-1].type
                 walker.place = behind(type_place(rows[-1].type, rows[-1].order))
@@ -116,32 +135,38 @@ class _TypeWalk:
             if walker.within in self._found:
                 walker.place = max(walker.place, behind_type(str(walker.within)))
 
-    def _shown(self, rows: list[Row]) -> set[str]:
+    def _shown(self, rows: list[Row], deadline: Deadline) -> set[str]:
         """The types among these that are new and of a fact the caller is shown: the gate is asked of the fact itself."""
         asked = [row for row in rows if row.type not in self._found and self._may_pass(row)]
+        parts = [asked[start : start + 100] for start in range(0, len(asked), 100)]
         shown: set[str] = set()
-        for start in range(0, len(asked), 100):
-            part = asked[start : start + 100]
-            heads = self._ports.facts.heads(self._principal.tenant, [row.fact_id for row in part])
+        for heads in at_once(self._heads, parts, deadline):
             shown |= {fact.type for head in heads.values() if (fact := self._fact(head)) is not None}
-        # What is shown in the place of a proposal may be of a type that an earlier page has passed.
+        # A confirmed text of another type than its proposal was shown at its own place, which an earlier page may have passed.
         return {each for each in shown if behind_type(each) > self._first}
+
+    def _heads(self, rows: list[Row]) -> dict[str, Head]:
+        return self._ports.facts.heads(self._principal.tenant, [row.fact_id for row in rows])
 
     def _fact(self, head: Head) -> Fact | None:
         head = head.settled(self._look.now)
         return gate.shown(self._principal, head.fact, head.confirmed_fact, self._look)
 
     def _may_pass(self, row: Row) -> bool:
-        return all(row.scope.get(key) == value for key, value in self._wanted.items()) and gate.may_pass(
-            self._principal, row.agent_id, row.expires_at, self._look, in_review=row.pending_review
-        )
+        wanted = all(row.scope.get(key) == value for key, value in self._wanted.items())
+        return wanted and gate.may_pass(self._principal, row, self._look)
 
 
 def types_with_prefix(
-    ports: FactPorts, tenant: str, where: Sequence[Partition], prefix: str, most_rows: int
+    ports: FactPorts,
+    tenant: str,
+    where: Sequence[Partition],
+    prefix: str,
+    most_rows: int,
+    deadline: Deadline = NEVER,
 ) -> tuple[list[tuple[Partition, str]], int] | None:
     """The types with a prefix that each partition holds, and how many rows were read to tell; None when that takes more
-    than `most_rows`.
+    than `most_rows`, or than there is time for.
     """
     span = with_prefix(prefix)
     if span is None:
@@ -158,9 +183,14 @@ def types_with_prefix(
 
     while places:
         rows_read += len(places)
-        if rows_read > most_rows:
+        if rows_read > most_rows or deadline.passed:
             return None
-        answers = dict(zip(list(places), at_once(read, list(places)), strict=True))
+        try:
+            answers = dict(zip(list(places), at_once(read, list(places), deadline), strict=True))
+        except StorageUnavailable:
+            if not deadline.passed:
+                raise
+            return None
         places = {each: behind_type(rows[0].type) for each, rows in answers.items() if rows}
         found += [(each, rows[0].type) for each, rows in answers.items() if rows]
     return found, rows_read

@@ -7,35 +7,32 @@ an Idempotency-Key the ids derive from it, so any try of the same request is rec
 import random
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from factbook.canonical import log_canonical
-from factbook.domain import wire
-from factbook.domain.access.principals import Principal
+from factbook.domain.access.erasing import NOTHING_ERASED, Erasing
+from factbook.domain.access.principals import Actor, Principal
 from factbook.domain.access.rules import can_read, require_write
 from factbook.domain.errors import (
     BadInput,
+    ErasureInProgress,
     IdempotencyMismatch,
     LogChanged,
     NotFound,
     PermissionDenied,
-    RequestTooLarge,
     ScopeInvalid,
     Throttled,
 )
-from factbook.domain.log.chain import FORMAT, LogId, derived_seed, random_seed, text_hash
+from factbook.domain.log.chain import derived_seed, random_seed
 from factbook.domain.log.entries import (
     MAX_PAYLOAD_BYTES,
-    MESSAGE_KINDS,
     Draft,
     Kind,
     LogEntry,
-    Place,
-    hashed_fields,
-    place_after,
 )
-from factbook.domain.log.runs import OWN_PREFIX, Tail, is_own_run, later_micros
+from factbook.domain.log.runs import Tail
+from factbook.domain.own_runs import OWN_PREFIX, is_own_run
 from factbook.domain.scope import Scope
 from factbook.domain.strict_json import parse_json
 from factbook.ports.contention import Contended
@@ -43,7 +40,8 @@ from factbook.ports.deadline import NEVER, Deadline
 from factbook.ports.log.clock import LogClock
 from factbook.ports.log.entries import LogStore, StoredEntry
 from factbook.usecases.caches import RecentValues
-from factbook.usecases.log.entries import answer_of, bound_to, log_id_of, open_entry, tail_of
+from factbook.usecases.log.chaining import MAX_TRANSACTION_BYTES, Chaining
+from factbook.usecases.log.entries import answer_of, log_id_of, open_entry, tail_of
 from factbook.usecases.log.sealing import Vault
 
 ATTEMPTS = 200
@@ -52,12 +50,6 @@ WALKED = 2
 
 LOOKED_BACK = 200
 """Entries of a run among which a request with an Idempotency-Key is looked for: these, or the last MB of them."""
-
-MAX_TRANSACTION_BYTES = 4 * 1024 * 1024
-"""Of all items together, as `LogStore.stored_bytes` counts them."""
-
-ANSWER_OVERHEAD = 1_300
-"""What an entry has at most in an answer besides what its text has: its hash and names."""
 
 CACHED_TAILS = 4096
 SHORTEST_TRY_SECONDS = 0.002
@@ -86,6 +78,8 @@ class LogWriter:
     pause: Callable[[float], None] = time.sleep
     elapsed: Callable[[], float] = time.monotonic
     tails: RecentValues[tuple[str, str], Tail] = field(default_factory=lambda: RecentValues(CACHED_TAILS))
+    erasing: Callable[[str], Erasing] = lambda _: NOTHING_ERASED
+    """A tenant's erasures that are in force: to a run of what they name nothing is appended."""
 
     def remember(self, tenant: str, run_id: str, tail: Tail) -> None:
         self.tails.put((tenant, run_id), tail)
@@ -103,16 +97,53 @@ def append_entries(
     """Chain all of the requests, or none, in order.
 
     `after`: the first must get the sequence after + 1; a retry answers the entries it finds there. `operation`
-    identifies the request (Idempotency-Key). Raises BadInput, ScopeInvalid, NotFound, PermissionDenied, LogChanged,
-    IdempotencyMismatch, RequestTooLarge, Throttled. Past the deadline nothing more is begun: Throttled among others'
+    identifies the request (Idempotency-Key). Raises BadInput, ScopeInvalid, NotFound, PermissionDenied, ErasureInProgress,
+    LogChanged, IdempotencyMismatch, RequestTooLarge, Throttled. Past the deadline nothing more is begun: Throttled among others'
     entries, else StorageUnavailable.
     """
     if is_own_run(run_id):
         raise BadInput(f"Runs that begin with {OWN_PREFIX} are the service's own. Use another run id.")
+    return append_as(log, principal, run_id, requests, after, operation, deadline)
+
+
+def append_as(
+    log: LogWriter,
+    principal: Principal,
+    run_id: str,
+    requests: Sequence[Request],
+    after: int | None = None,
+    operation: str | None = None,
+    deadline: Deadline = NEVER,
+) -> list[LogEntry]:
+    """As `append_entries`, in the service's own runs too; no caller names the run."""
     drafts = _drafts(principal, requests, operation)
     return _Append(log, principal, run_id, drafts, _one_scope(principal, requests), operation, deadline).run(
         after
     )
+
+
+Put = Callable[[Sequence[StoredEntry]], StoredEntry | None]
+"""Puts entries as `LogStore.put` does, maybe with something else that belongs to them."""
+
+
+def append_own(
+    log: LogWriter,
+    tenant: str,
+    run_id: str,
+    request: Request,
+    operation: str,
+    put: Put,
+    deadline: Deadline = NEVER,
+) -> LogEntry:
+    """Chain one entry of the service's own to a run by `put`, which is asked again at each place that is tried.
+
+    `operation` names what the entry records: a put whose reply was lost is known again by it. Whatever `put` raises ends
+    the append. Raises Throttled and StorageUnavailable as `append_entries`; ScopeInvalid for another scope than the run's.
+    """
+    service = Principal(tenant, Actor(kind="service", id="factbook"), admin=True)
+    drafts = [replace(each, seed=derived_seed(operation, 0)) for each in _drafts(service, [request], None)]
+    (entry,) = _Append(log, service, run_id, drafts, request.scope, None, deadline, put).run(None)
+    return entry
 
 
 class _Append:
@@ -127,6 +158,7 @@ class _Append:
         asked: Scope | None,
         operation: str | None,
         deadline: Deadline,
+        put: Put | None = None,
     ) -> None:
         self.log = log
         self.principal = principal
@@ -138,7 +170,8 @@ class _Append:
         self.deadline = deadline
         self.earlier: int | None = None
         self.one_try = SHORTEST_TRY_SECONDS
-        self.sealed: dict[tuple[str, Scope], dict[str, Any] | None] = {}
+        self.store_put = put or log.store.put
+        self.chaining = Chaining(log.store, log.vault, log.clock, self.tenant, run_id, drafts, deadline)
 
     def run(self, after: int | None) -> list[LogEntry]:
         looks_back = self.operation is not None and after is None
@@ -154,7 +187,7 @@ class _Append:
         for attempt in range(1, ATTEMPTS + 1):
             if self.earlier is not None:
                 return self._same_entries(self.earlier - 1)
-            entries = self._chained(scope, tail)
+            entries = self.chaining.behind(tail, scope)
             there = None
             try:
                 there = self._put(entries)
@@ -184,7 +217,7 @@ class _Append:
             raise self._changed(tail)
         if tail is not None and tail.sequence > after:
             return self._same_entries(after)
-        entries = self._chained(scope, tail)
+        entries = self.chaining.behind(tail, scope)
         for attempt in range(1, ATTEMPTS + 1):
             try:
                 there = self._put(entries)
@@ -202,7 +235,7 @@ class _Append:
         self.deadline.require()
         began = self.log.elapsed()
         try:
-            return self.log.store.put(entries)
+            return self.store_put(entries)
         finally:
             self.one_try = max(self.log.elapsed() - began, SHORTEST_TRY_SECONDS)
 
@@ -231,70 +264,9 @@ class _Append:
         else:
             scope = tail.scope
         require_write(self.principal, scope)
+        if self.log.erasing(self.tenant).of_scope(scope) is not None:
+            raise ErasureInProgress
         return scope
-
-    def _chained(self, scope: Scope, tail: Tail | None) -> list[StoredEntry]:
-        entries: list[StoredEntry] = []
-        now = self.log.clock.micros()
-        for draft in self.drafts:
-            timestamp = now if tail is None else later_micros(now, tail.timestamp)
-            place = place_after(tail, self.run_id, draft, timestamp)
-            entry = self._stored(draft, scope, place)
-            entries.append(entry)
-            tail = Tail(entry.sequence, entry.entry_hash, timestamp, scope)
-        self._require_storable(entries)
-        self._require_answerable(entries)
-        return entries
-
-    def _require_storable(self, entries: list[StoredEntry]) -> None:
-        if len(entries) > 1 and sum(map(self.log.store.stored_bytes, entries)) > MAX_TRANSACTION_BYTES:
-            raise RequestTooLarge(
-                "The entries take more than 4 MB as stored. Append them in several requests."
-            )
-
-    def _require_answerable(self, entries: list[StoredEntry]) -> None:
-        """Refuse what could be written and not be answered: nobody could tell the caller where it came to stand."""
-        size = sum(len(entry.text.encode()) + ANSWER_OVERHEAD for entry in entries)
-        if 2 * size <= wire.ANSWER_BYTES:  # an escape makes two bytes of one, and nothing makes more
-            return
-        answers = (
-            answer_of(entry, parse_json(draft.text))
-            for entry, draft in zip(entries, self.drafts, strict=True)
-        )
-        if sum(wire.value_bytes(answer.to_json()) for answer in answers) > wire.ANSWER_BYTES:
-            raise RequestTooLarge(
-                "The entries take more than 4 MB as answered, where each quote and backslash counts twice. "
-                "Append them in several requests."
-            )
-
-    def _stored(self, draft: Draft, scope: Scope, place: Place) -> StoredEntry:
-        text = log_canonical(hashed_fields(draft, scope, place, self._payload(draft, scope, place.log_id)))
-        thread = scope.thread_id if draft.kind in MESSAGE_KINDS else None
-        opens = scope if place.log_id.sequence == 0 else None
-        return StoredEntry(
-            self.tenant,
-            self.run_id,
-            place.log_id.sequence,
-            text,
-            text_hash(text),
-            FORMAT,
-            draft.cause,
-            thread,
-            place.timestamp if thread or opens else None,
-            opens,
-            scope.container if thread else None,
-        )
-
-    def _payload(self, draft: Draft, scope: Scope, log_id: LogId) -> Any:
-        """The payload to chain. A draft is sealed once: its place may move while it walks, its seed does not."""
-        if draft.payload is None:
-            return None
-        made_for = (draft.seed, scope)
-        if made_for not in self.sealed:
-            self.deadline.require()
-            bound = bound_to(self.tenant, log_id)
-            self.sealed[made_for] = self.log.vault.seal(self.tenant, scope, bound, draft.text)
-        return self.sealed[made_for] or draft.payload
 
     def _kept(self, entries: list[StoredEntry]) -> list[LogEntry]:
         self.log.remember(self.tenant, self.run_id, tail_of(entries[-1]))
@@ -383,8 +355,9 @@ def _one_scope(principal: Principal, requests: Sequence[Request]) -> Scope | Non
 
 
 def _says(draft: Draft, entry: LogEntry) -> bool:
-    """Whether an entry that is there says what a draft would. Nobody can tell of one whose payload is erased."""
-    return entry.payload_erased_at is None and (draft.kind, draft.actor, draft.cause, draft.text) == (
+    """Whether an entry that is there says what a draft would. Nobody can tell of one whose payload is erased or sealed."""
+    unread = entry.payload_erased_at is not None or entry.payload_sealed is not None
+    return not unread and (draft.kind, draft.actor, draft.cause, draft.text) == (
         entry.kind,
         entry.actor,
         entry.caused_by_log_id,

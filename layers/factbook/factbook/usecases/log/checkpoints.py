@@ -111,13 +111,13 @@ def checkpoint_all(work: CheckpointPorts, deadline: Deadline = NEVER) -> dict[st
     the answer has those that were reached; whom the end of this pass cuts off, another one reaches.
     """
     results: dict[str, Pass | Exception] = {}
-    tenants = work.tree.dirty_tenants()
+    tenants = work.tree.dirty_tenants(deadline)
     waiting: deque[tuple[str, Turns]] = deque()
     running: dict[Future[Pass], tuple[str, Turns]] = {}
     with ThreadPoolExecutor(work.tenants_at_once) as pool:
         while True:
             while len(running) < work.tenants_at_once and deadline.left > TURN_SECONDS:
-                following = _next_turns(work.tree, tenants, waiting)
+                following = _next_turns(work.tree, tenants, waiting, deadline)
                 if following is None:
                     break
                 tenant, turns = following
@@ -133,12 +133,12 @@ def checkpoint_all(work: CheckpointPorts, deadline: Deadline = NEVER) -> dict[st
 
 
 def _next_turns(
-    tree: TreeStore, tenants: Iterator[str], waiting: deque[tuple[str, Turns]]
+    tree: TreeStore, tenants: Iterator[str], waiting: deque[tuple[str, Turns]], deadline: Deadline
 ) -> tuple[str, Turns] | None:
     """A tenant that had no turn yet, else one that waits for another; None: there is neither."""
     tenant = next(tenants, None)
     if tenant is not None:
-        return tenant, _turns(tree.dirty_of(tenant))
+        return tenant, _turns(tree.dirty_of(tenant, deadline), deadline)
     return waiting.popleft() if waiting else None
 
 
@@ -154,19 +154,19 @@ def checkpoint_tenant(
     work: CheckpointPorts, tenant: str, runs: Iterable[DirtyRun], deadline: Deadline = NEVER
 ) -> Pass:
     """Put the heads of `runs` into the tenant's tree and publish it, until time is over. Raises CheckpointRefused."""
-    turns = _turns(iter(runs))
+    turns = _turns(iter(runs), deadline)
     done = _take_turn(work, tenant, turns, deadline)
     while done.more and deadline.left > TURN_SECONDS:
         done = done.followed_by(_take_turn(work, tenant, turns, deadline))
     return done
 
 
-def _turns(marks: Iterator[DirtyRun]) -> Turns:
-    """The marks in turns, at least one, and of each whether another follows."""
+def _turns(marks: Iterator[DirtyRun], deadline: Deadline) -> Turns:
+    """The marks in turns, at least one, and of each whether another follows, or may follow that there was no time to read."""
     runs = list(islice(marks, RUNS_IN_TURN))
     while True:
         following = list(islice(marks, RUNS_IN_TURN))
-        yield runs, bool(following)
+        yield runs, bool(following) or deadline.passed
         if not following:
             return
         runs = following
@@ -236,7 +236,7 @@ def _grow(
     """
     for _ in range(ATTEMPTS):
         heads, done, without = _new_heads(work, tenant, runs, broken)
-        growth = _growth(edge, heads)
+        growth = growth_by(edge, _leaves(edge, heads))
         if not heads or work.tree.grow(tenant, growth):
             return growth.after, done, without
         edge = work.tree.edge(tenant)
@@ -276,10 +276,14 @@ def _look(work: CheckpointPorts, run: DirtyRun) -> tuple[StoredEntry | None, Lea
     return next(iter(work.log.newest(run.tenant, run.run_id, 1)), None), leaf, True
 
 
-def _growth(edge: Edge, heads: list[Head]) -> Growth:
+def _leaves(edge: Edge, heads: list[Head]) -> list[Leaf]:
+    return [Leaf(index, *head, new_salt()) for index, head in enumerate(heads, edge.size)]
+
+
+def growth_by(edge: Edge, behind: Iterable[Leaf]) -> Growth:
+    """What these leaves, which come behind the edge, make of the tree."""
     after, leaves, nodes = edge, [], []
-    for run_id, sequence, head in heads:
-        leaf = Leaf(after.size, run_id, sequence, head, new_salt())
+    for leaf in behind:
         hashed = leaf_hash(leaf.data)
         after, completed = after.append(hashed)
         leaves.append((leaf, hashed))

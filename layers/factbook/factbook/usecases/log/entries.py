@@ -7,6 +7,7 @@ from factbook.domain.errors import BadInput, LogChanged
 from factbook.domain.log.chain import FORMAT, LogId, nonce_for, read_log_id, text_hash
 from factbook.domain.log.entries import LogEntry
 from factbook.domain.log.runs import Tail
+from factbook.domain.log.sealing import KeyName, key_name, read_envelope
 from factbook.domain.scope import Scope
 from factbook.domain.strict_json import Json, dump_json, parse_json
 from factbook.ports.cipher import Forged
@@ -24,8 +25,32 @@ def tail_of(entry: StoredEntry) -> Tail:
     return Tail(entry.sequence, entry.entry_hash, fields["timestamp"], Scope.model_validate(fields["scope"]))
 
 
+def sealed_under(entry: StoredEntry) -> tuple[KeyName, int] | None:
+    """The data key that an entry's payload is sealed under, and its generation; None for one that is plain."""
+    fields = _fields(entry)
+    name, envelope = key_name(Scope.model_validate(fields["scope"])), read_envelope(fields["payload"])
+    if name is None or envelope is None:
+        return None
+    return name, envelope.generation
+
+
+def previous_hash(entry: StoredEntry) -> Any:
+    """The hash of the entry before it, as it says. Raises LogChanged."""
+    return _fields(entry).get("prevHash")
+
+
 def scope_of(entry: StoredEntry) -> Scope:
     return tail_of(entry).scope
+
+
+def of_conversation(entry: StoredEntry, scope: Scope) -> bool:
+    """Whether an entry stands in the same containers as what has this scope. A session is none: a conversation may go on in
+    another one. False for an entry that cannot be read.
+    """
+    try:
+        return scope_of(entry).containers == scope.containers
+    except LogChanged:
+        return False
 
 
 def log_id_of(entry: StoredEntry) -> LogId:
@@ -36,7 +61,9 @@ def log_id_of(entry: StoredEntry) -> LogId:
     return log_id
 
 
-def answer_of(entry: StoredEntry, payload: Any, erased_at: str | None = None) -> LogEntry:
+def answer_of(
+    entry: StoredEntry, payload: Any, erased_at: str | None = None, *, sealed: bool = False
+) -> LogEntry:
     """The entry with an opened payload."""
     fields = _fields(entry)
     return LogEntry(
@@ -53,6 +80,7 @@ def answer_of(entry: StoredEntry, payload: Any, erased_at: str | None = None) ->
         entry_hash=entry.entry_hash,
         caused_by_log_id=entry.cause,
         payload_erased_at=erased_at,
+        payload_sealed=True if sealed else None,
     )
 
 
@@ -77,7 +105,7 @@ def open_entry(vault: Vault, entry: StoredEntry) -> LogEntry:
     except Forged as error:
         raise _altered(entry) from error
     payload = None if opened.text is None else parse_json(opened.text)
-    return answer_of(entry, payload, opened.erased_at)
+    return answer_of(entry, payload, opened.erased_at, sealed=opened.sealed)
 
 
 def _fields(entry: StoredEntry) -> Json:

@@ -1,17 +1,20 @@
 """Read the log: a run, one entry by its id, a conversation's messages across runs. What may not be read is not found."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
 from factbook.domain import wire
 from factbook.domain.access.listing import listing_plan
 from factbook.domain.access.principals import Principal
-from factbook.domain.errors import NotFound
+from factbook.domain.errors import LogChanged, NotFound
 from factbook.domain.log import gate
 from factbook.domain.log.chain import read_log_id
 from factbook.domain.log.entries import LogEntry
-from factbook.domain.log.runs import Leaf, is_own_run
+from factbook.domain.log.runs import Leaf
+from factbook.domain.own_runs import is_own_run
 from factbook.domain.strict_json import Json
+from factbook.ports.deadline import NEVER, Deadline
 from factbook.ports.log.checkpoints import TreeStore
 from factbook.ports.log.entries import LogStore, RunRow, StoredEntry
 from factbook.usecases.log.entries import open_entry, scope_of
@@ -45,9 +48,16 @@ class RunPage:
 
 
 def list_runs(
-    store: LogStore, principal: Principal, wanted: dict[str, str], limit: int, before: str = NEWEST
+    store: LogStore,
+    principal: Principal,
+    wanted: dict[str, str],
+    limit: int,
+    before: str = NEWEST,
+    deadline: Deadline = NEVER,
 ) -> RunPage:
-    """At most `limit` runs that the principal may read and whose scope has every key of `wanted`, newest first."""
+    """At most `limit` runs that the principal may read and whose scope has every key of `wanted`, newest first; fewer where
+    the deadline passes.
+    """
     tenant = principal.tenant
     containers = listing_plan(principal, wanted).containers
     sources = [
@@ -55,7 +65,7 @@ def list_runs(
         for container in ((None,) if containers is None else containers)
         for shard in range(store.run_shards(container))
     ]
-    return RunPage(*newest(sources, lambda row: _is_listed(principal, row, wanted), limit, ROWS))
+    return RunPage(*newest(sources, lambda row: _is_listed(principal, row, wanted), limit, ROWS, deadline))
 
 
 def _is_listed(principal: Principal, row: RunRow, wanted: dict[str, str]) -> bool:
@@ -67,12 +77,30 @@ def _is_listed(principal: Principal, row: RunRow, wanted: dict[str, str]) -> boo
 def read_run(
     store: LogStore, vault: Vault, principal: Principal, run_id: str, since: int, limit: int
 ) -> Page:
-    """Entries of a run with sequence ≥ `since`, payloads opened. Raises NotFound."""
+    """Entries of a run with sequence ≥ `since`, payloads opened. Raises NotFound, LogChanged where one is missing."""
     require_readable_run(store, principal, run_id)
     found, more = store.entries(principal.tenant, run_id, since, limit)
+    if _gap(found, since) is not None:  # an append of several entries shows one by one: look once more
+        found, more = store.entries(principal.tenant, run_id, since, limit)
+    if (gap := _gap(found, since)) is not None:
+        raise _missing(*gap)
     data = wire.fitting((open_entry(vault, entry).to_json() for entry in found), wire.value_bytes)
     more = more or len(data) < len(found)
     return Page(data, {"since": found[len(data) - 1].sequence + 1} if more else None)
+
+
+def _gap(found: Sequence[StoredEntry], since: int) -> tuple[int, int] | None:
+    """The first sequence that is missing, and the one that stands in its place."""
+    places = enumerate(found, since)
+    return next(((place, entry.sequence) for place, entry in places if entry.sequence != place), None)
+
+
+def _missing(place: int, next_there: int) -> LogChanged:
+    return LogChanged(
+        f"Entry {place} of the run is missing: someone removed it from the store. Verify the run, and compare it "
+        f"with an export. What is behind the gap begins at sinceSequence={next_there}.",
+        sequence=place,
+    )
 
 
 def read_stored_run(

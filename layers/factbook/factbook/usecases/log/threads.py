@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from factbook.ports.deadline import Deadline
+from factbook.ports.deadline import NEVER, Deadline
 from factbook.ports.log.entries import LogStore, ThreadPage
 
 MOST_READS = 10
@@ -22,13 +22,14 @@ def thread_pages(
     *,
     newest_first: bool,
     most_reads: int = MOST_READS,
+    deadline: Deadline = NEVER,
 ) -> Iterator[ThreadPage]:
     """Pages beyond `position` ("" to start), until the thread's end or until reads or time are used up.
 
     The first read looks at `rows` rows, which is all there is to pay for where nobody else uses the thread's name; the
     others look at as many as one read holds. `containers`: as of `LogStore.thread`.
     """
-    deadline = Deadline(SECONDS)
+    deadline = deadline.within(SECONDS)
     for number in range(most_reads):
         page = store.thread(
             tenant, thread, containers, position, rows if number == 0 else None, newest_first=newest_first

@@ -15,6 +15,7 @@ from factbook.domain import times
 from factbook.domain.access.principals import Principal
 from factbook.domain.access.rules import require_write
 from factbook.domain.errors import MemoryFull, PermissionDenied
+from factbook.domain.facts import gate
 from factbook.domain.facts.fact import Fact
 from factbook.domain.facts.ids import fact_id_for, memory_id
 from factbook.domain.facts.reach import acts_for, may_decide
@@ -26,7 +27,15 @@ from factbook.domain.policy.retention import KeepLimits
 from factbook.domain.strict_json import Json
 from factbook.ports.facts.store import Head
 from factbook.ports.operations import Operation
-from factbook.usecases.facts.engine import Advance, Amend, Create, Decision, FactChange, Leave
+from factbook.usecases.facts.engine import (
+    Advance,
+    Amend,
+    Create,
+    Decision,
+    FactChange,
+    Leave,
+    with_room,
+)
 from factbook.usecases.facts.payloads import Content, content_hash
 from factbook.usecases.memories.ports import MemoryPorts
 from factbook.usecases.memories.standing import living
@@ -44,8 +53,10 @@ class Remembered:
 
 
 def remember(ports: MemoryPorts, principal: Principal, operation: Operation, said: Statement) -> Remembered:
-    """Raises PermissionDenied (another's agent or person, a confirmed key that is to be personal), MemoryFull, LegalHold,
-    IdempotencyMismatch; ValidationFailed for a `valid_until` that has passed.
+    """Raises PermissionDenied (another's agent or person, a confirmed key that is to be personal), ErasureInProgress,
+    MemoryFull, LegalHold, IdempotencyMismatch; ValidationFailed for a `valid_until` that has passed, FactNotFound for a
+    replay of what was erased; RequestTooLarge where the memory
+    would have no room beside the subjects of all its revisions.
     """
     require_own_agent(principal, said.agent_id)
     require_own_person(principal, said)
@@ -55,8 +66,9 @@ def remember(ports: MemoryPorts, principal: Principal, operation: Operation, sai
         if said.key is None
         else memory_id(tenant, said.owner, said.agent_id, said.key)
     )
+    ports.facts.require_place_spared(said.scope, "" if said.key is None else fact_id, said.owner)
     now = ports.facts.clock.now()
-    there = living(ports.index.of_owner(tenant, said.owner, said.agent_id), now)
+    there = named(ports, tenant, living(ports.index.of_owner(tenant, said.owner, said.agent_id, now), now))
     known = any(fact.id == fact_id for fact in there)
     full = len(there) >= ports.facts.policy(tenant).limits.memories_per_agent
     change = FactChange(
@@ -72,11 +84,18 @@ def remember(ports: MemoryPorts, principal: Principal, operation: Operation, sai
 def require_room(ports: MemoryPorts, fact: Fact) -> None:
     """Raises MemoryFull when the owner of a memory that is about to be written has no room for it."""
     tenant = fact.scope.tenant_id
-    heads = ports.index.of_owner(tenant, fact.owner or "", fact.agent_id or "")
-    there = living(heads, ports.facts.clock.now())
+    now = ports.facts.clock.now()
+    found = ports.index.of_owner(tenant, fact.owner or "", fact.agent_id or "", now)
+    there = named(ports, tenant, living(found, now))
     limit = ports.facts.policy(tenant).limits.memories_per_agent
     if len(there) >= limit:
         raise memory_full(FULL, limit, there)
+
+
+def named(ports: MemoryPorts, tenant: str, memories: list[Fact]) -> list[Fact]:
+    """Those that an answer may name: none that is being erased."""
+    erasing = ports.facts.erasing(tenant)
+    return [each for each in memories if gate.being_erased(each, erasing) is None]
 
 
 def require_own_agent(principal: Principal, agent: str) -> None:
@@ -131,18 +150,18 @@ class _Rule:
         if not head.fact.current:
             self._require_room()
             payload = self._change.payload(self._content)
-            return Advance(
-                head, head.fact, statements.reopened_by(said, head.fact, payload, principal, now, keep)
-            )
+            reopened = statements.reopened_by(said, head.fact, payload, principal, now, keep)
+            return with_room(Advance(head, head.fact, reopened))
         return self._again(head, now)
 
     def _again(self, head: Head, now: str) -> Decision:
         said, principal, keep = self._said, self._principal, self._keep
-        if said.about == "user" and head.confirmed is not None:
+        if said.about == "user" and head.stands(now) is not None:
             raise statements.confirmed_is_the_accounts(head.fact.id)
         if head.fact.reach == "account-rejected":
             self._require_room()
         statements.reach_again(said, head.fact, principal)
+        self._ports.facts.require_spared(head.fact)
         require_changeable(head.fact, None)
         digest = content_hash(self._ports.facts, principal.tenant, head.fact.id, self._content)
         if statements.says_the_same(said, head.fact, digest):
@@ -151,7 +170,8 @@ class _Rule:
             self.amended = True
             return Amend(head, statements.kept_longer(said, head.fact, now, keep))
         payload = self._change.payload(self._content)
-        return Advance(head, *statements.remembered_again(said, head.fact, payload, principal, now, keep))
+        again = statements.remembered_again(said, head.fact, payload, principal, now, keep)
+        return with_room(Advance(head, *again))
 
     def _require_room(self) -> None:
         if self._crowd:

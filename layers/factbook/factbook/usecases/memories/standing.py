@@ -1,13 +1,14 @@
 """Read standing sets: one query of the person's memories, and one of the account's for an administrator."""
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 
+from factbook.domain.access.owners import owner_of
 from factbook.domain.access.principals import Principal
 from factbook.domain.access.rules import can_write
 from factbook.domain.errors import PermissionDenied, ScopeInvalid
 from factbook.domain.facts import gate
 from factbook.domain.facts.fact import Fact
-from factbook.domain.facts.owners import owner_of
 from factbook.domain.facts.reach import acts_for
 from factbook.domain.memories.standing import StandingSet, oldest_first
 from factbook.domain.scope import Scope
@@ -15,6 +16,8 @@ from factbook.domain.wire import fitting
 from factbook.ports.facts.store import Head
 from factbook.usecases.memories.ports import MemoryPorts
 from factbook.usecases.merging import at_once
+
+HEADS_AT_ONCE = 100
 
 
 def standing_set(ports: MemoryPorts, principal: Principal, agent: str, scope: Scope | None) -> StandingSet:
@@ -31,17 +34,17 @@ def standing_set(ports: MemoryPorts, principal: Principal, agent: str, scope: Sc
             "Name the person: a scope of exactly a userId, or a projectId with a participantId."
         )
     owner = None if person is None else owner_of(person)
+    look = ports.facts.look(principal.tenant, "recalled", agent=agent, person=owner)
     reads: list[Callable[[], Sequence[Head]]] = []
     if owner is not None:
-        reads.append(lambda: ports.index.of_owner(principal.tenant, owner, agent))
+        reads.append(lambda: ports.index.of_owner(principal.tenant, owner, agent, look.now))
     if principal.admin:
-        reads.append(lambda: ports.index.of_account(principal.tenant, agent))
+        reads.append(lambda: ports.index.of_account(principal.tenant, agent, look.now))
     found = [*at_once(lambda read: read(), reads)]
-    look = ports.facts.look("recalled", agent=agent)
-    own = [] if owner is None else _shown(principal, found[0], look)
-    account = _shown(principal, found[-1], look) if principal.admin else []
-    others = [fact for fact in account if fact.owner != owner]
-    return StandingSet(fitting([*oldest_first(own), *oldest_first(others)], lambda fact: fact.wire_bytes))
+    own = [] if owner is None else _shown(ports, principal, found[0], look)
+    others = [head for head in found[-1] if head.fact.owner != owner] if principal.admin else []
+    account = _shown(ports, principal, others, look, of_account=True)
+    return StandingSet(fitting([*oldest_first(own), *oldest_first(account)], lambda fact: fact.wire_bytes))
 
 
 def own_scope(principal: Principal) -> Scope | None:
@@ -63,19 +66,36 @@ def living(heads: Iterable[Head], now: str) -> list[Fact]:
     return oldest_first(by_id.values())
 
 
-def _shown(principal: Principal, heads: Iterable[Head], look: gate.Look) -> list[Fact]:
-    """Each memory once: its head, or the confirmed text beside it."""
-    heads = list(heads)
-    beside = {head.fact.id: head.fact for head in heads if head.beside}
-    shown: dict[str, Fact] = {}
-    for head in heads:
-        if not head.beside:
-            fact = gate.shown(principal, head.fact, beside.pop(head.fact.id, None), look)
-            shown |= {} if fact is None else {fact.id: fact}
-    for fact_id, fact in beside.items():  # of proposals that others made
-        if gate.can_see(principal, fact, look):
-            shown.setdefault(fact_id, fact)
-    return [fact for fact in shown.values() if fact.valid_at(look.now)]
+def _shown(
+    ports: MemoryPorts,
+    principal: Principal,
+    found: Sequence[Head],
+    look: gate.Look,
+    *,
+    of_account: bool = False,
+) -> list[Fact]:
+    """Each memory once: its head, or the confirmed text beside it. `of_account`: of proposals that text in any case."""
+    shown: list[Fact] = []
+    for head in _whole(ports, principal.tenant, found):
+        there = head.settled(look.now).marked(look.now)
+        fact = gate.shown(principal, there.fact, there.confirmed_fact, look)
+        if of_account and fact is not None and fact.reach != "account":
+            fact = there.stands(look.now)
+        if fact is not None and fact.valid_at(look.now):
+            shown.append(fact)
+    return shown
+
+
+def _whole(ports: MemoryPorts, tenant: str, found: Sequence[Head]) -> list[Head]:
+    """Each head with the text beside it. Of a proposal that others made the text alone was found, so the head is read: it
+    knows when the proposal gives way to the text, and whom any revision is about.
+    """
+    beside = {each.fact.id: each for each in found if each.beside}
+    whole = [replace(each, confirmed=beside.pop(each.fact.id, None)) for each in found if not each.beside]
+    alone = [*beside]
+    for start in range(0, len(alone), HEADS_AT_ONCE):
+        whole += ports.facts.facts.heads(tenant, alone[start : start + HEADS_AT_ONCE]).values()
+    return whole
 
 
 def _require_acting(principal: Principal, person: Scope) -> None:

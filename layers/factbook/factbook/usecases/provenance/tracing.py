@@ -7,6 +7,7 @@ from factbook.domain.access.principals import Principal
 from factbook.domain.facts.fact import Fact
 from factbook.domain.log.entries import LogEntry
 from factbook.domain.strict_json import Json
+from factbook.ports.deadline import NEVER, Deadline
 from factbook.ports.log.entries import LogStore
 from factbook.usecases.facts.ports import FactPorts
 from factbook.usecases.facts.reading import list_revisions
@@ -14,25 +15,32 @@ from factbook.usecases.log.reading import find_entry
 from factbook.usecases.log.sealing import Vault
 
 MAX_NODES = 200
+REVISIONS_SHARE = 0.5
+"""Of the time, for the fact's own revisions."""
 LARGEST_STEP = 512 * 1024
 """What one more node takes of an answer at most: a hundred causes of 512 characters, each beside the fact's id."""
 
 
 def trace_provenance(
-    ports: FactPorts, store: LogStore, vault: Vault, principal: Principal, fact_id: str
+    ports: FactPorts,
+    store: LogStore,
+    vault: Vault,
+    principal: Principal,
+    fact_id: str,
+    deadline: Deadline = NEVER,
 ) -> Json:
-    """The graph behind a fact, nearest first. Raises FactNotFound.
+    """The graph behind a fact, nearest first; `truncated` where it has more nodes, or takes longer, than an answer may.
 
-    What the caller may not read, and what is not there, are both `unavailable` and lead no further.
+    Raises FactNotFound. What the caller may not read, and what is not there, are both `unavailable` and lead no further.
     """
-    revisions = _revisions(ports, principal, fact_id)
+    revisions = _revisions(ports, principal, fact_id, deadline.share(REVISIONS_SHARE))
     newest = next(iter(revisions))
     nodes: dict[str, Json] = {}
     edges: list[Json] = []
     waiting = deque([newest])
     seen = {newest}
     room = wire.ANSWER_BYTES
-    while waiting and len(nodes) < MAX_NODES and room > LARGEST_STEP:
+    while waiting and len(nodes) < MAX_NODES and room > LARGEST_STEP and not (nodes and deadline.passed):
         node_id = waiting.popleft()
         revision = revisions.get(node_id)
         if revision is not None:
@@ -55,10 +63,10 @@ def trace_provenance(
     }
 
 
-def _revisions(ports: FactPorts, principal: Principal, fact_id: str) -> dict[str, Fact]:
-    """By revision id, newest first, as many as can become nodes."""
+def _revisions(ports: FactPorts, principal: Principal, fact_id: str, deadline: Deadline) -> dict[str, Fact]:
+    """By revision id, newest first, as many as can become nodes and there is time for."""
     found, below = list_revisions(ports, principal, fact_id)
-    while below is not None and len(found) < MAX_NODES:
+    while below is not None and len(found) < MAX_NODES and not deadline.passed:
         more, below = list_revisions(ports, principal, fact_id, below)
         found += more
     return {fact.revision_id: fact for fact in found}
@@ -103,6 +111,7 @@ def _entry_node(node_id: str, entry: LogEntry | None) -> Json:
             "timestamp": entry.timestamp,
             "entryHash": entry.entry_hash,
             "payloadErasedAt": entry.payload_erased_at,
+            "payloadSealed": entry.payload_sealed,
         }
     )
 

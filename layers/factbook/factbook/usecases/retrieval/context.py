@@ -4,9 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from factbook.domain.access.owners import participant_in
 from factbook.domain.access.principals import Principal
 from factbook.domain.facts.fact import Fact
 from factbook.domain.retrieval.rendering import MemoryItem, RenderedMemory, interleave, render_memory
+from factbook.ports.deadline import NEVER, Deadline
 from factbook.usecases.facts.ports import FactPorts
 from factbook.usecases.retrieval.retrieve import Question, retrieve_facts
 from factbook.usecases.retrieval.searching import Mode, Patience, SearchPorts
@@ -25,11 +27,11 @@ _NEEDS: dict[IntentScope, tuple[tuple[str, ...], str]] = {
 
 @dataclass(frozen=True)
 class Intent:
-    """What a turn wants to remember."""
+    """What a turn wants to remember. `mode` None: both, or by meaning where the index has no words."""
 
     types: tuple[str, ...] = ()
     scope: IntentScope = "tenant"
-    mode: Mode = "both"
+    mode: Mode | None = None
     limit: int = 10
     type_prefix: str | None = None
 
@@ -59,6 +61,7 @@ def build_context(
     principal: Principal,
     turn: Turn,
     standing: Sequence[Fact] | None = (),
+    deadline: Deadline = NEVER,
 ) -> TurnMemory:
     """`standing`: what stands before all else; None when the turn names nobody whose memories to look for.
 
@@ -74,15 +77,16 @@ def build_context(
             warnings[warning] = None
             continue
         question = Question(
-            intent.mode,
+            intent.mode or ("both" if engine.by_words else "semantic"),
             turn.query,
             intent.limit,
             intent.types,
             intent.type_prefix,
             scope,
             agent=turn.agent,
+            person=participant_in(turn.scope),
         )
-        found = retrieve_facts(ports, engine, principal, question, patience)
+        found = retrieve_facts(ports, engine, principal, question, patience, deadline)
         rankings.append([_item(fact) for fact, _ in found.facts])
         degraded = degraded or found.degraded
     first = [_item(fact) for fact in standing or ()]
@@ -105,5 +109,12 @@ def _narrowed(kind: IntentScope, scope: dict[str, str]) -> tuple[dict[str, str] 
 def _item(fact: Fact) -> MemoryItem:
     by = fact.attributed_to
     return MemoryItem(
-        fact.id, fact.version, fact.type, fact.trust, f"{by.kind}:{by.id}", fact.updated_at, fact.content_text
+        fact.id,
+        fact.version,
+        fact.type,
+        fact.trust,
+        f"{by.kind}:{by.id}",
+        fact.updated_at,
+        fact.content_text,
+        stale=fact.stale is True,
     )

@@ -30,9 +30,11 @@ class Spaces:
         """The space of the active index; None while it has no vectors or there is no index."""
         return next((info.space for info in self.known() if info.active), None)
 
-    def embed(self, texts: Sequence[str], space: EmbeddingSpace) -> list[Vector | EmbeddingFailure]:
-        """Vectors of a space, by the model that made it. Raises EmbeddingsUnavailable."""
-        return self.embedder.embed(texts, space.dimensions, model=space.model)
+    def embed(
+        self, texts: Sequence[str], space: EmbeddingSpace, within: float | None = None
+    ) -> list[Vector | EmbeddingFailure]:
+        """Vectors of a space, by the model that made it. Raises EmbeddingsUnavailable, also after so many seconds."""
+        return self.embedder.embed(texts, space.dimensions, model=space.model, within=within)
 
     def embed_query(self, texts: Sequence[str], within: float) -> Vector | EmbeddingFailure | None:
         """The mean of the texts' vectors in the active space, its length not scaled; None while there is no space.
@@ -43,7 +45,10 @@ class Spaces:
         if space is None:
             return None
         vectors: list[Vector] = []
-        for made in self.embedder.embed(texts, space.dimensions, model=space.model, within=within):
+        made_of_texts = self.embedder.embed(
+            texts, space.dimensions, model=space.model, within=within, purpose="query"
+        )
+        for made in made_of_texts:
             if isinstance(made, EmbeddingFailure):
                 return made
             vectors.append(made)

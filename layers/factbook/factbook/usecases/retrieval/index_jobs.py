@@ -1,9 +1,9 @@
 """Build a search index from the tables, repair one, and catch up with what waits for its embedding.
 
-A build makes a new index beside the one in use, for a first start, a lost index or another embedding model: writes go
-into both from its first moment, every head is walked, then searches switch over in one step. A repair walks the tables
-against the index in use, and the index against the tables; it starts by itself when a change was given up. Both are
-jobs of `usecases.jobs`: kept after every portion, and resumed from there.
+A build makes a new index beside the one in use, for a first start, a lost index, another embedding model or documents of
+another format: writes go into both from its first moment, every head is walked, then searches switch over in one step. A
+repair walks the tables against the index in use, and the index against the tables; it starts by itself when a change was
+given up. Both are jobs of `usecases.jobs`: kept after every portion, and resumed from there.
 """
 
 import time
@@ -19,7 +19,7 @@ from factbook.domain.retrieval.documents import Tombstone
 from factbook.domain.retrieval.searchable import BESIDE, index_version, searchable
 from factbook.ports.clock import Clock
 from factbook.ports.deadline import Deadline
-from factbook.ports.facts.store import FactStore, Head
+from factbook.ports.facts.store import FactStore, Head, readable_heads
 from factbook.ports.facts.walks import FactWalk
 from factbook.ports.flaws import UNREADABLE
 from factbook.ports.jobs import DONE, Job, JobStore
@@ -136,7 +136,7 @@ def _bring_again(
     places = [read_log_id(note.id) for note in waiting if note.source == "conversations"]
     entries = ports.entries.several(tenant, [(each.run_id, each.sequence) for each in places if each])
     outcome.add(messages.index_messages(ports.conversations, entries, deadline))
-    return {key: index_version(head.fact, head.edition) for key, head in heads.items()}, outcome
+    return {key: index_version(head.fact, head.searched_as) for key, head in heads.items()}, outcome
 
 
 def _running(ports: IndexJobPorts) -> Job | None:
@@ -172,7 +172,7 @@ def _start_asked(ports: IndexJobPorts) -> Job | None:
 def _start_build(ports: IndexJobPorts, *, needed: bool = False) -> Job | None:
     known = ports.indexing.index.indexes()
     active = next((info for info in known if info.active), None)
-    if not (needed or active is None or _model_changed(ports, active)):
+    if not (needed or active is None or not active.current or _model_changed(ports, active)):
         return None
     space = _wanted_space(ports, needed=needed or active is not None)
     for info in known:
@@ -275,8 +275,8 @@ def _orphans(ports: IndexJobPorts, job: Job, _: Deadline) -> Iterator[Job]:
     gone: list[Entry] = []
     for tenant, own in _by_tenant(live, lambda entry: entry.tenant).items():
         ids = sorted({entry.id.removesuffix(BESIDE) for entry in own})
-        heads, unreadable = _readable(ports, tenant, ids)
-        there = {indexing.name_of(each)[1] for each in indexing.with_confirmed(heads)}
+        heads, unreadable = readable_heads(ports.facts, tenant, ids)
+        there = {indexing.name_of(each)[1] for each in indexing.with_confirmed(heads.values())}
         there |= {entry.id for entry in own if entry.id.removesuffix(BESIDE) in unreadable}
         gone += [entry for entry in own if entry.id not in there]
     ports.indexing.index.apply(
@@ -284,17 +284,6 @@ def _orphans(ports: IndexJobPorts, job: Job, _: Deadline) -> Iterator[Job]:
     )
     job = job.at(page.next, changed=len(gone))
     yield job if page.next else job.turned(DONE)
-
-
-def _readable(ports: IndexJobPorts, tenant: str, ids: Sequence[str]) -> tuple[list[Head], set[str]]:
-    """The heads of these facts, and the ids of those that are there and cannot be read."""
-    try:
-        return list(ports.facts.heads(tenant, ids).values()), set()
-    except UNREADABLE:
-        if len(ids) == 1:
-            return [], set(ids)
-        parts = [_readable(ports, tenant, [fact_id]) for fact_id in ids]
-        return [head for heads, _ in parts for head in heads], {each for _, left in parts for each in left}
 
 
 def _swap(ports: IndexJobPorts, job: Job, _: Deadline) -> Iterator[Job]:
@@ -339,7 +328,7 @@ def _holds(entry: Entry | None, version: int, wanted: bool) -> bool:  # noqa: FB
 
 
 def _state_of_head(head: Head) -> tuple[int, bool]:
-    return index_version(head.fact, head.edition), searchable(head.fact)
+    return index_version(head.fact, head.searched_as), searchable(head.fact)
 
 
 def _state_of_draft(draft: Draft) -> tuple[int, bool]:

@@ -5,16 +5,18 @@ the embeddings endpoint delays search by meaning and nothing else; one whose pay
 that no tenant's store or key holds up another's records. Work is done in portions of bounded size, up to a deadline.
 """
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import islice, zip_longest
 from typing import Literal
 
 from factbook.domain.errors import BadInput
 from factbook.domain.facts.fact import Fact
 from factbook.domain.filters import Fields
 from factbook.domain.policy.policies import EVERY_INDEX, IndexName
-from factbook.domain.retrieval.documents import Change, Chunk, Put, Tombstone, chunks
+from factbook.domain.retrieval.documents import Change, Chunk, Put, Tombstone, chunks, passages
 from factbook.domain.retrieval.searchable import BESIDE, content_words, fact_fields, index_version, searchable
 from factbook.domain.retrieval.tokenizer import Tokenizer
 from factbook.ports.deadline import NEVER, Deadline
@@ -29,7 +31,7 @@ from factbook.usecases.retrieval.embedding_spaces import Spaces
 from factbook.usecases.retrieval.turns import HUNG_SECONDS
 
 MAX_TEXT_BYTES = 10 * 1024 * 1024
-MAX_EMBEDDED_CHUNKS = 200
+MAX_PASSAGES = 400
 """A longer text is found by meaning through its beginning, by words through all of it."""
 PORTION_BYTES = 4 * 1024 * 1024
 """Of content that is read, cut into tokens and embedded at once; a single text may be larger (`MAX_TEXT_BYTES`)."""
@@ -38,6 +40,8 @@ TEXT_SECONDS = 15.0
 LEAST_SECONDS = 2.0
 EMBEDDED_AT_ONCE = 64
 """Texts between two looks at the deadline."""
+EMBEDDING_SECONDS = 12.0
+"""Past the deadline, for texts that are being embedded by then: less than an invocation keeps in reserve (`api.retrieval.events`)."""
 
 Name = tuple[str, str]
 """A record: its tenant and its id."""
@@ -71,7 +75,7 @@ BEFORE_WEIGHT = 0.5
 class Draft:
     """A record as it is to be found, before its vectors. No pieces: it is not to be found at all.
 
-    `pieces` are token texts; `meanings` belong to the first pieces, none when it is found by words alone.
+    `pieces` are token texts; `meanings` are of its passages, none when it is found by words alone.
     """
 
     tenant: str
@@ -239,11 +243,13 @@ def with_text(
     if "keyword" in indexes:
         pieces = cut(texts, lambda _, text: tokenizer.document(text))
         trouble = trouble if len(pieces) == len(texts) else "too-slow"
-    embedded = (
-        texts[: min(MAX_EMBEDDED_CHUNKS, len(pieces))] if "semantic" in indexes and words.strip() else ()
-    )
+    embedded = embedded_passages(words) if "semantic" in indexes and words.strip() else ()
     meanings = tuple(map(Meaning, embedded))
     return replace(draft, pieces=pieces, meanings=meanings, fields=fields, trouble=trouble)
+
+
+def embedded_passages(words: str) -> tuple[str, ...]:
+    return tuple(islice(passages(words), MAX_PASSAGES))
 
 
 def cut(texts: Sequence[str], tokens: Callable[[int, str], Iterable[str]]) -> tuple[str, ...]:
@@ -336,10 +342,15 @@ def _embedded(
             break
         some = texts[start : start + EMBEDDED_AT_ONCE]
         try:
-            made |= zip(some, ports.spaces.embed(some, space), strict=True)
+            made |= zip(some, ports.spaces.embed(some, space, _longest(deadline)), strict=True)
         except EmbeddingsUnavailable:
             break
     return made
+
+
+def _longest(deadline: Deadline) -> float | None:
+    """A batch may be many requests, each slow: together no longer than the invocation lasts."""
+    return deadline.left + EMBEDDING_SECONDS if math.isfinite(deadline.left) else None
 
 
 def _vectors(draft: Draft, made: _Made) -> tuple[tuple[Vector | None, ...], Trouble | None]:
@@ -374,8 +385,7 @@ def _vector(meaning: Meaning, made: _Made) -> Vector | EmbeddingFailure | None:
 def _change(draft: Draft, vectors: Sequence[Vector | None], *, embedded: bool) -> Change:
     if not draft.pieces or draft.fields is None:
         return Tombstone(draft.tenant, draft.id, draft.version)
-    by_place = dict(enumerate(vectors))
-    made = tuple(Chunk(piece, by_place.get(place)) for place, piece in enumerate(draft.pieces))
+    made = tuple(Chunk(piece or "", vector) for piece, vector in zip_longest(draft.pieces, vectors))
     return Put(draft.tenant, draft.id, draft.version, made, draft.fields, embedded)
 
 
@@ -406,4 +416,4 @@ def _payload_words(text: str) -> str:
 
 
 def _version(head: Head) -> int:
-    return index_version(head.fact, head.edition)
+    return index_version(head.fact, head.searched_as)

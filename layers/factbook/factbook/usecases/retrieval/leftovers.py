@@ -52,7 +52,7 @@ def work_off(ports: LeftoverPorts, deadline: Deadline) -> None:
                 continue
             tried.add((tenant, note.id))
             before = deadline.left
-            is_settled = _try_again(ports, note)
+            is_settled = _try_again(ports, note, deadline)
             hung = not is_settled and before - deadline.left > HUNG_SECONDS
             settled += is_settled
         return settled
@@ -60,10 +60,10 @@ def work_off(ports: LeftoverPorts, deadline: Deadline) -> None:
     in_turns(ports.waiting, attempt, deadline)
 
 
-def _try_again(ports: LeftoverPorts, note: Troubled) -> bool:
+def _try_again(ports: LeftoverPorts, note: Troubled, deadline: Deadline) -> bool:
     """Whether the note is settled: it is done, or was tried for the last time. A note's version is the number of tries."""
     try:
-        _do(ports, note)
+        _do(ports, note, deadline)
     except Exception as error:  # noqa: BLE001 - whatever one payload's store says, the others are tried
         if note.version < TRIES:
             ports.waiting.note(Troubled(note.tenant, note.id, note.source, note.version + 1, note.trouble))
@@ -73,9 +73,9 @@ def _try_again(ports: LeftoverPorts, note: Troubled) -> bool:
     return True
 
 
-def _do(ports: LeftoverPorts, note: Troubled) -> None:
+def _do(ports: LeftoverPorts, note: Troubled, deadline: Deadline) -> None:
     about = json.loads(note.id)
     if note.trouble == "claim":
         ports.claim(about[1])
     else:
-        ports.remains.remove_life(Life(note.tenant, *about))
+        ports.remains.remove_life(Life(note.tenant, *about), deadline)

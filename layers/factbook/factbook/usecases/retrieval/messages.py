@@ -21,16 +21,16 @@ from factbook.domain.retrieval.messages import (
     message_fields,
 )
 from factbook.domain.retrieval.tokenizer import Tokenizer
+from factbook.domain.scope import Scope
 from factbook.domain.strict_json import parse_json
 from factbook.ports.deadline import NEVER, Deadline
 from factbook.ports.log.entries import LogStore, StoredEntry
 from factbook.ports.retrieval.upkeep import Trouble, Troubled
 from factbook.usecases.jobs import fitting
-from factbook.usecases.log.entries import log_id_of, open_entry
+from factbook.usecases.log.entries import log_id_of, of_conversation, open_entry
 from factbook.usecases.log.sealing import Vault
 from factbook.usecases.log.threads import thread_pages
 from factbook.usecases.retrieval.indexing import (
-    MAX_EMBEDDED_CHUNKS,
     PORTION_BYTES,
     Draft,
     IndexingPorts,
@@ -40,6 +40,7 @@ from factbook.usecases.retrieval.indexing import (
     apply_drafts,
     cut,
     drafts_or_notes,
+    embedded_passages,
 )
 
 LOOK_BACK = 10
@@ -144,14 +145,14 @@ def _of_run(ports: MessagePorts, spoken: list[StoredEntry]) -> list[Draft]:
             continue
         near = range(entry.sequence - 1, entry.sequence - LOOK_BACK - 1, -1)
         earlier = [opened[sequence] for sequence in near if sequence in opened]
-        talk = earlier or _before_in_thread(ports, entry, own.scope.container)
-        same = [each for each in talk if each is not None and each.scope == own.scope]
-        drafts.append(_draft(own, list(map(Spoken.of, same)), ports.indexing.tokenizer))
+        talk = earlier or _before_in_thread(ports, entry, own.scope)
+        said = [Spoken.of(each) for each in talk if each is not None]
+        drafts.append(_draft(own, said, ports.indexing.tokenizer))
     return drafts
 
 
-def _before_in_thread(ports: MessagePorts, entry: StoredEntry, container: str) -> list[LogEntry | None]:
-    """The messages of the container before a run's first one, newest first."""
+def _before_in_thread(ports: MessagePorts, entry: StoredEntry, scope: Scope) -> list[LogEntry | None]:
+    """The messages of the conversation before a run's first one, newest first, past those of others for a while."""
     if entry.thread is None:
         return []
     position = f"{entry.timestamp}|{entry.run_id}"
@@ -159,16 +160,16 @@ def _before_in_thread(ports: MessagePorts, entry: StoredEntry, container: str) -
         ports.log,
         entry.tenant,
         entry.thread,
-        (container,),
+        (scope.container,),
         position,
         LOOK_BACK,
         newest_first=True,
         most_reads=MOST_READS,
     )
     for page in pages:
-        talk = [_open(ports.vault, found) for _, found in page.found[:LOOK_BACK] if is_spoken(found)]
-        if talk:
-            return talk
+        own = [found for _, found in page.found if is_spoken(found) and of_conversation(found, scope)]
+        if own:
+            return [_open(ports.vault, found) for found in own[:LOOK_BACK]]
     return []
 
 
@@ -196,7 +197,7 @@ def _draft(entry: LogEntry, talk: Sequence[Spoken], tokenizer: Tokenizer) -> Dra
         draft.version,
         draft.source,
         pieces=pieces,
-        meanings=_meanings(texts[: min(MAX_EMBEDDED_CHUNKS, len(pieces))], own, context, other),
+        meanings=_meanings(embedded_passages(own.words), own, context, other),
         fields=message_fields(entry),
         trouble=None if len(pieces) == len(texts) else "too-slow",
     )

@@ -3,7 +3,9 @@
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from factbook.adapters.facts.dynamodb_orphans import DynamoOrphans
 from factbook.adapters.facts.dynamodb_walks import DynamoFactWalk, DynamoRemains
+from factbook.usecases.facts.orphans import OrphanPorts
 from factbook.usecases.facts.upgrading import UpgradePorts
 
 if TYPE_CHECKING:
@@ -28,6 +30,14 @@ class FactServices:
     @cached_property
     def remains(self) -> DynamoRemains:
         return DynamoRemains(self._client("dynamodb"), self._settings.facts_table, self._ports.blobs.discard)
+
+    @cached_property
+    def orphans(self) -> OrphanPorts:
+        settings = self._settings
+        found = DynamoOrphans(
+            self._client("dynamodb"), settings.facts_table, self._client("s3"), settings.blobs_bucket
+        )
+        return OrphanPorts(found, self.remains, self._ports.blobs, self._jobs, self._ports.clock)
 
     def claim(self, ref: str) -> None:
         """Keep a payload for good."""

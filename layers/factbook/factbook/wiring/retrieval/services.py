@@ -1,10 +1,11 @@
 """The composition root of the functions that search: what only they carry is imported here, at first use."""
 
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 from factbook.adapters.facts.s3_reader import S3BlobReader
 from factbook.adapters.retrieval.dynamodb_backlog import DynamoBacklog
+from factbook.adapters.retrieval.embedding_batches import Prefixes
 from factbook.adapters.retrieval.openai_embeddings import EmbeddingSettings, OpenAICompatibleEmbedder
 from factbook.adapters.retrieval.secrets_manager import SecretsManager
 from factbook.adapters.retrieval.sqs_dead_letters import SqsDeadLetters
@@ -14,6 +15,7 @@ from factbook.ports.clock import Clock
 from factbook.ports.facts.walks import FactWalk
 from factbook.ports.jobs import JobStore
 from factbook.ports.policy.store import PolicyStore
+from factbook.ports.retrieval.embeddings import Embedder
 from factbook.ports.retrieval.index import SearchIndex
 from factbook.settings import Settings
 from factbook.usecases.caches import TrustedAnswers
@@ -57,11 +59,14 @@ class SearchServices:
 
     @cached_property
     def engine(self) -> SearchPorts:
-        return SearchPorts(self.index, self.tokenizer, self._spaces(QUERY_PATIENCE))
+        return SearchPorts(
+            self.index, self.tokenizer, self._spaces(QUERY_PATIENCE), by_words=self.settings.by_words
+        )
 
     @cached_property
     def recall(self) -> RecallPorts:
-        return RecallPorts(self.engine, self._logs.store, self._logs.entries, self._logs.vault)
+        logs = self._logs
+        return RecallPorts(self.engine, logs.store, logs.entries, logs.vault, logs.erasing)
 
     @cached_property
     def conversations(self) -> MessagePorts:
@@ -118,29 +123,52 @@ class SearchServices:
 
     @cached_property
     def index(self) -> SearchIndex:
-        """Raises SearchUnavailable when the deployment has no search."""
+        """Raises SearchUnavailable when the deployment has no search, or one that its settings do not describe."""
         settings = self.settings
+        if settings.search_problem:
+            raise SearchUnavailable(settings.search_problem)
         if settings.search_sqlite:
             from factbook_search.sqlite_index import SqliteIndex
 
             return SqliteIndex(settings.search_sqlite)
         if settings.opensearch_url:
             return _opensearch(settings)
+        if settings.vectors_table:
+            from factbook.adapters.retrieval.dynamodb_index import DynamoIndex
+
+            table, size = settings.vectors_table, int(settings.vector_dimensions)
+            return DynamoIndex(self._client("dynamodb"), table, size)
         raise SearchUnavailable(
             "This deployment has no search index. An operator adds one with OPENSEARCH_URL."
         )
 
     def _spaces(self, patience: dict[str, Any]) -> Spaces | None:
         settings = self.settings
-        found = EmbeddingSettings.checked(
-            settings.memory_embeddings,
-            settings.memory_embeddings_url,
-            settings.memory_embeddings_model,
-            settings.memory_embeddings_api_key,
-        )
-        if found is None:
+        if not settings.semantic:
             return None
-        return Spaces(self.index, OpenAICompatibleEmbedder(found, secret=self._secrets, **patience))
+        return Spaces(self.index, self._embedder(patience))
+
+    def _embedder(self, patience: dict[str, Any]) -> Embedder:
+        settings = self.settings
+        if settings.memory_embeddings == "built-in":
+            from factbook_search.built_in_embeddings import BuiltInEmbedder
+
+            return BuiltInEmbedder(settings.embedding_model)
+        prefixes = Prefixes(
+            settings.memory_embeddings_query_prefix, settings.memory_embeddings_document_prefix
+        )
+        if settings.memory_embeddings == "bedrock":
+            from factbook.adapters.retrieval.bedrock_embeddings import BedrockEmbedder
+            from factbook.wiring.clients import bedrock_client
+
+            return BedrockEmbedder(settings.embedding_model, partial(bedrock_client, **patience), prefixes)
+        found = EmbeddingSettings(
+            settings.memory_embeddings_url.rstrip("/"),
+            settings.memory_embeddings_model,
+            settings.memory_embeddings_api_key or None,
+            prefixes,
+        )
+        return OpenAICompatibleEmbedder(found, secret=self._secrets, **patience)
 
 
 def _opensearch(settings: Settings) -> SearchIndex:
