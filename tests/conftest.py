@@ -3,6 +3,7 @@
 Emulators are started once and shared; a test that writes uses a tenant of its own.
 """
 
+import gc
 import os
 import uuid
 from collections.abc import Iterator
@@ -19,7 +20,7 @@ from factbook_local import strict
 for variable in [
     name
     for name in os.environ
-    if name.startswith(("AWS_", "KINDGI_", "MEMORY_", "FACTBOOK_URL", "FACTBOOK_TOKEN"))
+    if name.startswith(("AWS_", "KINDGI_", "MEMORY_", "REFRESH_", "FACTBOOK_URL", "FACTBOOK_TOKEN"))
 ]:
     del os.environ[variable]
 os.environ |= {
@@ -47,6 +48,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="run the tests of retrieval on an OpenSearch node instead of SQLite",
     )
     parser.addoption("--dynamodb-url", help="the endpoint that tests/contract/parity.py is run against")
+
+
+def pytest_collection_finish() -> None:
+    """What was collected stays to the end: the garbage collector does not look at it again and again."""
+    gc.freeze()
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,8 @@ NewToken = Callable[..., str]
 
 @pytest.fixture(scope="session")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ready]:
-    with running(tmp_path_factory.mktemp("service"), ["sync", "async", "cli"]) as ready:
+    quick = {"ERASURE_SETTLE_SECONDS": "1"}  # an erasure is seen to its end
+    with running(tmp_path_factory.mktemp("service"), ["sync", "async", "cli"], quick) as ready:
         yield ready
 
 

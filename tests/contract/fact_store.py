@@ -7,13 +7,15 @@ from typing import Any
 
 import pytest
 
-from factbook.domain.access.principals import Actor, Principal
 from factbook.domain.facts.fact import Fact, FactChanges, Payload, Subject
+from factbook.domain.facts.freshness import RefreshState
 from factbook.domain.facts.transitions import close, open_fact, supersede
-from factbook.domain.facts.type_order import HIGHEST, LOWEST, behind_type, with_prefix
+from factbook.domain.facts.type_order import HIGHEST, LOWEST, behind_type, type_place, with_prefix
 from factbook.domain.scope import Scope
 from factbook.ports.contention import Contended
 from factbook.ports.facts.store import FactStore, Head, Mark
+
+from .writer import WithWriter
 
 NEWEST = "~"
 NOON = "2026-01-01T12:00:00.000Z"
@@ -23,16 +25,10 @@ def payload(text: str = '"x"') -> Payload:
     return Payload(text=text, content_hash="sha256:0", size=len(text))
 
 
-class FactStoreContract:
-    """Subclasses give `store` and `tenant`."""
+class FactStoreContract(WithWriter):
+    """Subclasses give `store`."""
 
     store: FactStore
-    tenant: str
-
-    @pytest.fixture(autouse=True)
-    def _principal(self, tenant: str) -> None:
-        self.tenant = tenant
-        self.writer = Principal(tenant, Actor(kind="user", id="ann"), admin=True)
 
     def new(self, at: str = NOON, text: str = '"x"', **scope: str) -> Head:
         place = Scope(tenantId=self.tenant, **scope)
@@ -102,15 +98,15 @@ class FactStoreContract:
 
     # -- the confirmed text beside a proposal
 
-    def proposed(self) -> tuple[Head, Head]:
-        """A confirmed memory, and the proposal that was put over it."""
+    def proposed(self, **stated: str) -> tuple[Head, Head]:
+        """A confirmed memory, and the proposal that was put over it; `stated`: what is another's of the proposal."""
         made = self.new(userId="ann")
-        stated = {"agent_id": "copilot", "owner": "user:ann", "reach": "account"}
-        confirmed = replace(made, fact=made.fact.model_copy(update=stated))
+        memory = {"agent_id": "copilot", "owner": "user:ann", "reach": "account"}
+        confirmed = replace(made, fact=made.fact.model_copy(update=memory))
         assert self.store.create(confirmed) is None
         closed, following = supersede(confirmed.fact, FactChanges(), payload('"y"'), self.writer, NOON)
         waits = following.model_copy(
-            update={"reach": "account-proposed", "expires_at": "2027-01-01T00:00:00.000Z"}
+            update={"reach": "account-proposed", "expires_at": "2027-01-01T00:00:00.000Z"} | stated
         )
         after = confirmed.followed_by(waits, Mark("n" * 12, "m" * 12, 2))
         assert self.store.advance(confirmed, closed, after) is None
@@ -131,6 +127,44 @@ class FactStoreContract:
         assert [(row.fact_id, row.expires_at, row.pending_review) for row in rows] == [
             (head.fact.id, None, False)
         ]
+
+    def by_type(self, fact_type: str) -> list[tuple[str, bool, bool]]:
+        """Of the rows of one type in the owner's container, and for administrators: fact, in review, of two types."""
+        found = []
+        for container in ("U:ann", None):
+            for shard in range(self.store.shards(container)):
+                rows, _ = self.store.rows(self.tenant, container, shard, NEWEST, 9, of_type=fact_type)
+                span = (type_place(fact_type), behind_type(fact_type))
+                assert self.store.rows_by_type(self.tenant, container, shard, *span, 9)[0] == rows[::-1]
+                assert {row.type for row in rows} <= {fact_type}
+                assert {row.order for row in rows} <= {f"{NOON}|{row.fact_id}" for row in rows}
+                assert {(row.agent_id, row.owner) for row in rows} <= {("copilot", "user:ann")}
+                found += [(row.fact_id, row.pending_review, row.two_types) for row in rows]
+        return found
+
+    def test_a_confirmed_text_of_another_type_than_its_proposal_is_listed_by_its_own(self) -> None:
+        _, head = self.proposed(type="other", review="pending")
+        own, beside = (head.fact.id, False, True), (head.fact.id, False, False)
+        assert self.by_type("other") == [own] * 2
+        assert self.by_type("note") == [beside] * 2
+        assert self.rows_of(None) == self.rows_of("U:ann") == [head.fact.id], "a fact is listed once"
+
+        again = self.retyped(head, "note")
+        assert self.by_type("note") == [beside] * 2
+        assert self.by_type("other") == []
+        third = self.retyped(again, "third")
+        assert (self.by_type("note"), self.by_type("third")) == ([beside] * 2, [own] * 2)
+
+        gone = close(third.fact, "user:ann", NOON, "deleted")
+        assert self.store.amend(third, third.followed_by(gone, Mark("p" * 12, "m" * 12, 4))) is None
+        assert (self.by_type("note"), self.by_type("third")) == ([], [])
+
+    def retyped(self, head: Head, fact_type: str) -> Head:
+        """A further proposal, of this type."""
+        closed, after = self.next_of(head)
+        after = replace(after, fact=after.fact.model_copy(update={"type": fact_type}))
+        assert self.store.advance(head, closed, after) is None
+        return after
 
     def test_who_loses_against_a_proposal_gets_it_with_the_text_beside_it(self) -> None:
         confirmed, head = self.proposed()
@@ -165,6 +199,26 @@ class FactStoreContract:
         assert self.store.head(self.tenant, head.fact.id) == after
         assert self.store.amend(head, replace(after, edition=3)) == after
         assert self.store.revision(head, 1) is None
+
+    # -- what is known of a source
+
+    def test_what_is_known_of_a_source_comes_back_beside_the_fact_and_is_no_part_of_it(self) -> None:
+        head = self.kept()
+        known = RefreshState(2, "source-refused", NOON, True, NOON, 60, True)
+        after = head.rechecked(head.fact, known)
+        assert self.store.amend(head, after) is None
+        found = self.store.head(self.tenant, head.fact.id)
+        assert found == after
+        assert (found.refresh, found.fact, found.edition, found.searched_as) == (known, head.fact, 2, 1)
+        again = found.rechecked(found.fact, RefreshState())
+        assert (again.searched_as, again.marks) == (1, head.marks), "nobody's operation"
+        assert self.advanced(found).searched_as == 3
+
+    def test_whether_a_fact_is_stale_is_never_stored(self) -> None:
+        head = self.new()
+        marked = head.fact.model_copy(update={"stale": True, "stale_reason": "busy"})
+        assert self.store.create(replace(head, fact=marked)) is None
+        assert self.store.head(self.tenant, head.fact.id) == head
 
     def test_a_change_of_a_record_that_is_gone_is_contended_or_finds_nothing(self) -> None:
         head = self.new()
@@ -396,6 +450,35 @@ class FactStoreContract:
             return [row.fact_id for rows in read for row in rows]
 
         assert (ids(closed=False), ids(closed=True)) == ([], [head.fact.id])
+
+    def test_a_revision_whose_next_one_is_of_another_type_is_among_the_closed_rows_of_its_own(self) -> None:
+        (head,) = self.typed("acme", projectId="p")
+        after = self.retyped(self.retyped(self.advanced(head), "other"), "acme")
+
+        def ids(of_type: str | None, container: str | None, *, closed: bool) -> list[str]:
+            shards = range(self.store.shards(container))
+            read = [
+                self.store.rows(self.tenant, container, each, NEWEST, 5, closed=closed, of_type=of_type)[0]
+                for each in shards
+            ]
+            return [row.order for rows in read for row in rows]
+
+        once = [f"{NOON}|{after.fact.id}"]
+        for container in ("P:p", None):
+            found = {
+                (of_type, closed): ids(of_type, container, closed=closed)
+                for of_type in ("acme", "other", None)
+                for closed in (True, False)
+            }
+            assert found == {
+                ("acme", True): once,
+                ("other", True): once,
+                (None, True): [],
+                ("acme", False): once,
+                ("other", False): [],
+                (None, False): once,
+            }
+        assert [fact.version for fact in self.store.revisions(after, 9, 10**6)[0]] == [3, 2, 1]
 
     # -- lives
 

@@ -23,6 +23,14 @@ class KeyWrapperContract:
         with pytest.raises(Forged):
             self.wrapper.unwrap("b", wrapped)
 
+    def test_a_key_from_elsewhere_is_wrapped_for_its_tenant_alone(self) -> None:
+        plain = bytes(range(32))
+        wrapped = self.wrapper.wrap("a", plain)
+        assert plain not in wrapped
+        assert self.wrapper.unwrap("a", wrapped) == plain
+        with pytest.raises(Forged):
+            self.wrapper.unwrap("b", wrapped)
+
     def test_bytes_that_were_never_wrapped_open_nothing(self) -> None:
         with pytest.raises(Forged):
             self.wrapper.unwrap("a", b"no cipher text at all")

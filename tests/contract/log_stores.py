@@ -11,6 +11,7 @@ from factbook.domain.log.runs import Leaf, new_salt
 from factbook.domain.log.sealing import KeyName
 from factbook.domain.scope import Scope
 from factbook.ports.contention import Contended
+from factbook.ports.deadline import Deadline
 from factbook.ports.log.checkpoints import (
     CheckpointStore,
     DirtyRun,
@@ -259,16 +260,57 @@ class KeyStoreContract:
         assert there == SealedKey(tenant, key.name, 1, None, "2026-01-01T00:00:00.000000Z")
         assert self.keys.create(key) == there
 
+    def test_a_key_keeps_when_it_began_and_so_does_its_tombstone(self, tenant: str) -> None:
+        began = replace(self.key(tenant, user="u"), begun_at="2026-01-01T00:00:00.000Z")
+        assert self.keys.create(began) is None
+        assert self.keys.create(began) is None
+        assert self.keys.newest(tenant, began.name) == began
+        self.keys.destroy(began, "2026-02-01T00:00:00.000Z")
+        tombstone = replace(began, wrapped=None, destroyed_at="2026-02-01T00:00:00.000Z")
+        assert self.keys.generation(tenant, began.name, 1) == tombstone
+        assert list(self.keys.walk(tenant)) == [tombstone]
+
     def test_destroying_what_is_not_there_makes_nothing(self, tenant: str) -> None:
         key = self.key(tenant, user="u")
         self.keys.destroy(key, "2026-01-01T00:00:00.000000Z")
         assert self.keys.generation(tenant, key.name, 1) is None
+
+    def test_a_key_that_is_kept_elsewhere_is_supplied_once_and_one_that_is_destroyed_is_not(
+        self, tenant: str
+    ) -> None:
+        here = replace(self.key(tenant, user="u"), begun_at="2026-01-01T00:00:00.000Z")
+        elsewhere = replace(here, wrapped=None)
+        assert self.keys.create(elsewhere) is None
+        assert self.keys.newest(tenant, here.name) == elsewhere
+        assert [self.keys.supply(here), self.keys.supply(here)] == [None, None]
+        assert self.keys.generation(tenant, here.name, 1) == here
+        assert self.keys.supply(replace(here, wrapped=b"another")) == here
+
+        absent = replace(self.key(tenant, user="v"), begun_at=here.begun_at)
+        assert self.keys.supply(absent) is None
+        destroyed = self.key(tenant, user="w")
+        self.keys.create(replace(destroyed, wrapped=None))
+        self.keys.destroy(destroyed, "2026-02-01T00:00:00.000Z")
+        there = self.keys.generation(tenant, destroyed.name, 1)
+        assert there is not None
+        assert there.destroyed_at is not None
+        assert self.keys.supply(destroyed) == there
+        assert self.keys.generation(tenant, destroyed.name, 1) == there
 
     def test_a_walk_meets_every_key_of_the_tenant_and_no_other(self, tenant: str) -> None:
         made = {self.key(tenant, user=f"u{number}") for number in range(30)}
         for key in made | {self.key(tenant + "|0", user="x")}:
             self.keys.create(key)
         assert set(self.keys.walk(tenant)) == made
+
+    def test_a_walk_goes_on_behind_any_key(self, tenant: str) -> None:
+        for number, first in enumerate("\x01 |%~az" * 4):
+            self.keys.create(self.key(tenant, 1 + number % 2, project=f"{first}{number // 2}", user="u"))
+        whole = list(self.keys.walk(tenant))
+        assert len(whole) == 28
+
+        for at, key in enumerate(whole):
+            assert list(self.keys.walk(tenant, key)) == whole[at + 1 :]
 
     def test_names_that_resemble_each_other_are_apart(self, tenant: str) -> None:
         one, other = self.key(tenant, project="a", user="b"), self.key(tenant, project="a|b")
@@ -372,6 +414,13 @@ class TreeStoreContract:
         assert len(tenants) == len(set(tenants))
         for run in own | {other}:
             self.tree.clear(run)
+
+    def test_past_its_deadline_nobody_looks_for_marks(self, tenant: str) -> None:
+        mark = DirtyRun(tenant, "r", 1)
+        self.tree.mark_dirty(mark)
+        passed = Deadline(0)
+        assert (list(self.tree.dirty_tenants(passed)), list(self.tree.dirty_of(tenant, passed))) == ([], [])
+        self.tree.clear(mark)
 
     def test_tenants_behind_one_with_many_marks_are_found_whatever_their_names(
         self, tenant: str, monkeypatch: pytest.MonkeyPatch

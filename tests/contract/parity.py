@@ -20,6 +20,7 @@ from factbook.adapters.log.dynamodb_tree import DynamoTree
 from .fact_store import FactStoreContract
 from .log_stores import KeyStoreContract, LogStoreContract, TreePagesContract, TreeStoreContract
 from .test_index_stores import OnDynamo
+from .test_memory_index import OnDynamo as MemoriesOnDynamo
 from .token_store import TokenStoreContract
 
 
@@ -45,6 +46,12 @@ class TestFacts(FactStoreContract):
     @pytest.fixture(autouse=True)
     def _store(self, endpoint: Aws) -> None:
         self.store = DynamoFacts(endpoint.client("dynamodb"), endpoint.settings.facts_table)
+
+
+class TestMemories(MemoriesOnDynamo):
+    @pytest.fixture(autouse=True)
+    def _stores(self, endpoint: Aws) -> None:
+        self.connect(endpoint)
 
 
 class TestLog(LogStoreContract, KeyStoreContract, TreePagesContract, TreeStoreContract):

@@ -48,6 +48,8 @@ from factbook.ports.retrieval.index import (
 )
 from factbook_search.english import english_tokenizer
 
+from .languages import ASKED
+
 SPACE = EmbeddingSpace("test/Tiny-8", 8)
 EAST = (1.0, 0, 0, 0, 0, 0, 0, 0)
 TOKENS = english_tokenizer()
@@ -147,6 +149,16 @@ class SearchIndexContract:
         self.apply(put(self.tenant, "it", text), put(self.tenant, "other", "something else 何か"))
         assert self.found(query) == ["it"]
 
+    def test_people_find_what_they_ask_for_in_their_language_first(self) -> None:
+        self.apply(*(put(self.tenant, f"{at}", text) for at, (_, text, _) in enumerate(ASKED)))
+        missed = [
+            (language, query)
+            for at, (language, _, query) in enumerate(ASKED)
+            if self.found(query)[:1] != [f"{at}"]
+        ]
+        assert missed == []
+        assert len({language for language, _, _ in ASKED}) > 20
+
     def test_a_long_text_is_found_by_its_start_its_middle_and_its_end(self) -> None:
         rng = random.Random(7)
         words = [f"word{rng.randrange(5000)}" for _ in range(125_000)]
@@ -226,6 +238,14 @@ class SearchIndexContract:
             ),
         )
         assert self.near(EAST, limit=6) == ["many", "one0", "one1", "one2", "one3", "one4"]
+
+    def test_a_record_of_many_chunks_with_a_word_does_not_crowd_others_out(self) -> None:
+        self.apply(
+            put(self.tenant, "many", *(f"word word piece{n}" for n in range(450))),
+            *(put(self.tenant, f"one{n}", "a word and several others") for n in range(5)),
+        )
+        assert self.found("word", limit=6) == ["many", "one0", "one1", "one2", "one3", "one4"]
+        assert self.found("word", limit=3) == ["many", "one0", "one1"]
 
     def test_the_few_of_a_tenant_are_found_among_many_that_mean_the_very_same(self) -> None:
         same = [put(f"{self.tenant}-{n % 3}", f"s{n}", "thanks", vector=EAST) for n in range(3_000)]
@@ -576,6 +596,30 @@ class SearchIndexContract:
         with pytest.raises(IndexMissing):
             self.index.activate(name)
         assert name not in {info.name for info in self.index.indexes()}
+
+    def test_a_purge_changes_nothing_that_is_found(self) -> None:
+        kept = [put(self.tenant, f"r{n}", f"word number{n}", vector=EAST, s_user="ann") for n in range(30)]
+        self.apply(
+            *kept, *(put(self.tenant, "long", *["word"] * 5, vector=EAST, version=at) for at in (1, 2))
+        )
+        self.apply(*(Tombstone(self.tenant, f"r{n}", 2) for n in range(0, 30, 2)))
+        legs: list[Leg] = [
+            KeywordLeg(("word",), EVERYTHING, 50),
+            VectorLeg(EAST, Equals("s_user", "ann"), 50),
+        ]
+
+        def found() -> list[list[str]]:  # the service counts what was removed in its statistics until then
+            return [sorted(ids(answer)) for answer in self.index.search(self.tenant, legs, timeout=30)]
+
+        before = found()
+        entries = self.index.walk(tenant=self.tenant)
+        assert [len(each) for each in before] == [16, 15]
+        for _ in range(2):
+            self.index.purge()
+            assert found() == before
+            assert self.index.walk(tenant=self.tenant) == entries
+        self.apply(put(self.tenant, "r0", "word again", vector=EAST, version=3, s_user="ann"))
+        assert "r0" in ids(self.index.search(self.tenant, legs, timeout=30)[1])
 
     def test_nothing_to_do_is_no_error(self) -> None:
         assert self.index.apply([]) == []

@@ -59,6 +59,7 @@ class OnS3(BlobStoreContract):
             raise ClientError({"Error": {"Code": "AccessDenied", "Message": "no"}}, "DeleteObject")
 
         self.client.meta.events.register("before-call.s3.DeleteObject", refused)
+        self.client.meta.events.register("before-call.s3.DeleteObjects", refused)
 
     def test_versions_past_a_page_and_under_a_mark_of_deletion_are_removed_too(self) -> None:
         ref = self.new()
@@ -146,7 +147,7 @@ class TestS3BlobsOnMinistack(OnS3):
     def test_a_download_serves_the_bytes(self) -> None:
         ref = self.new()
         self.store.put(ref, BODY)
-        with urllib.request.urlopen(self.store.download_url(ref), timeout=10) as answer:
+        with urllib.request.urlopen(self.store.download_url(ref, 60), timeout=10) as answer:
             assert answer.read() == BODY
 
 
@@ -156,7 +157,7 @@ def test_a_presigned_url_names_the_buckets_host_in_its_region(region: str) -> No
     store = S3Blobs(client, "blobs")
     ref = store.new_ref("acme", "f1", "n1")
 
-    for url in (store.download_url(ref), store.upload_url(ref, 5, "0" * 64, 60)):
+    for url in (store.download_url(ref, 60), store.upload_url(ref, 5, "0" * 64, 60)):
         assert url.startswith(f"https://blobs.s3.{region}.amazonaws.com/facts/")
 
 
@@ -164,4 +165,4 @@ def test_a_url_that_regions_after_2019_refuse_is_refused() -> None:
     client = botocore.session.get_session().create_client("s3", "af-south-1")
 
     with pytest.raises(ClientError, match="IllegalLocationConstraintException"):
-        S3Blobs(client, "blobs").download_url("blob://s3/blobs/facts/a")
+        S3Blobs(client, "blobs").download_url("blob://s3/blobs/facts/a", 60)

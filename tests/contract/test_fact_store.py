@@ -42,13 +42,7 @@ class TestFakeFacts(FactStoreContract):
         self.store = FakeFacts()
 
 
-class TestDynamoFactsOnMoto(FactStoreContract):
+class TestDynamoFacts(FactStoreContract):
     @pytest.fixture(autouse=True)
-    def _store(self, moto: Aws) -> None:
-        self.store = DynamoFacts(moto.client("dynamodb"), moto.settings.facts_table)
-
-
-class TestDynamoFactsOnMinistack(FactStoreContract):
-    @pytest.fixture(autouse=True)
-    def _store(self, ministack: Aws) -> None:
-        self.store = DynamoFacts(ministack.client("dynamodb"), ministack.settings.facts_table)
+    def _store(self, emulator: Aws) -> None:
+        self.store = DynamoFacts(emulator.client("dynamodb"), emulator.settings.facts_table)

@@ -31,16 +31,10 @@ class TestFakeWrapper(KeyWrapperContract):
         self.wrapper = FakeWrapper()
 
 
-class TestKmsWrapperOnMoto(KeyWrapperContract):
+class TestKmsWrapper(KeyWrapperContract):
     @pytest.fixture(autouse=True)
-    def _wrapper(self, moto: Aws) -> None:
-        self.wrapper = KmsWrapper(moto.client("kms"), new_key(moto))
-
-
-class TestKmsWrapperOnMinistack(KeyWrapperContract):
-    @pytest.fixture(autouse=True)
-    def _wrapper(self, ministack: Aws) -> None:
-        self.wrapper = KmsWrapper(ministack.client("kms"), new_key(ministack))
+    def _wrapper(self, emulator: Aws) -> None:
+        self.wrapper = KmsWrapper(emulator.client("kms"), new_key(emulator))
 
 
 def pem(path: Path, key: Ed25519PrivateKey | ec.EllipticCurvePrivateKey) -> Path:

@@ -15,17 +15,9 @@ class TestFakeAccess(TokenStoreContract):
         self.store = self.twin = FakeAccess()
 
 
-class TestDynamoAccessOnMoto(TokenStoreContract):
+class TestDynamoAccess(TokenStoreContract):
     @pytest.fixture(autouse=True)
-    def _store(self, moto: Aws) -> None:
+    def _store(self, emulator: Aws) -> None:
         self.store, self.twin = (
-            DynamoAccess(moto.client("dynamodb"), moto.settings.access_table) for _ in range(2)
-        )
-
-
-class TestDynamoAccessOnMinistack(TokenStoreContract):
-    @pytest.fixture(autouse=True)
-    def _store(self, ministack: Aws) -> None:
-        self.store, self.twin = (
-            DynamoAccess(ministack.client("dynamodb"), ministack.settings.access_table) for _ in range(2)
+            DynamoAccess(emulator.client("dynamodb"), emulator.settings.access_table) for _ in range(2)
         )

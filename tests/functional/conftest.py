@@ -39,7 +39,7 @@ def new_world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[NewWor
         index: SearchIndex = SqliteIndex(tmp_path / f"index-{len(made)}.sqlite")
         if request.config.getoption("search_node"):
             node: SearchNode = request.getfixturevalue("search_node")
-            index = OpenSearchIndex(connect(node.url), f"world-{uuid.uuid4().hex[:8]}", replicas=0)
+            index = OpenSearchIndex(connect(node.url), f"world-{uuid.uuid4().hex[:8]}")
         made.append(World(index, embedder))
         return made[-1]
 

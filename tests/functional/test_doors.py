@@ -484,22 +484,14 @@ def test_a_field_has_one_name(admin: Gateway, fact: str, name: str) -> None:
 def test_a_route_to_come_is_unsupported_for_callers_and_says_nothing_to_others(
     service: TenantService,
 ) -> None:
-    for method, path in (
-        ("POST", f"{FACTS}/x/hold"),
-        ("GET", "/v1/memory/export"),
-        ("POST", "/v1/memory/erasures"),
-        ("GET", "/v1/memory/erasures/1/receipt"),
-        ("POST", "/mcp"),
-    ):
-        body = {} if method == "POST" else None
-        refused(
-            service.admin.call(method, path, body),
-            "not have this",
-            status=501,
-            code="memory-operation-unsupported",
-        )
-        refused(service.admin.as_("").call(method, path, body), status=401, code="auth-missing")
-        refused(service.admin.call("PATCH", path), status=404, code="not-found")
+    refused(
+        service.admin.call("POST", "/mcp", {}),
+        "not have this",
+        status=501,
+        code="memory-operation-unsupported",
+    )
+    refused(service.admin.as_("").call("POST", "/mcp", {}), status=401, code="auth-missing")
+    refused(service.admin.call("PATCH", "/mcp"), status=404, code="not-found")
 
 
 @pytest.mark.parametrize(
@@ -552,7 +544,7 @@ def test_of_several_faults_the_first_is_said_and_the_others_are_pointed_at(admin
 
 
 def test_a_fault_of_a_whole_body_is_said_without_a_path(admin: Gateway) -> None:
-    refused(admin.call("POST", FACTS, {"type": "note"}), "Content is missing", code="validation-failed")
+    refused(admin.call("POST", FACTS, {"type": "note"}), "content is missing", code="validation-failed")
 
 
 def test_an_empty_field_is_not_said_to_be_optional(admin: Gateway) -> None:
@@ -563,12 +555,23 @@ def test_an_empty_field_is_not_said_to_be_optional(admin: Gateway) -> None:
         refused(admin.call("POST", path, body), f"{where} is empty. Give a value", "only an optional field")
 
 
-@pytest.mark.parametrize(("method", "path"), [("HEAD", "/health"), ("POST", "/health"), ("GET", "/health/")])
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [("POST", "/health"), ("GET", "/health/"), ("HEAD", "/health/"), ("OPTIONS", "/health")],
+)
 def test_a_public_path_asks_for_no_token_to_say_what_it_takes(admin: Gateway, method: str, path: str) -> None:
     stranger = admin.as_("")
     refused(stranger.call(method, path), status=404, code="not-found")
     assert stranger.call("GET", "/health").status == 200
     refused(stranger.call("GET", "/healthy"), status=401, code="auth-missing")
+
+
+def test_who_only_asks_for_the_head_of_health_gets_its_status_and_no_body(admin: Gateway) -> None:
+    stranger = admin.as_("")
+    reply = stranger.call("HEAD", "/health")
+    assert (reply.status, reply.text) == (200, "")
+    assert reply.headers["Content-Type"] == stranger.call("GET", "/health").headers["Content-Type"]
+    refused(stranger.call("HEAD", "/v1/memory/status"), status=401, code="auth-missing")
 
 
 def test_a_wrong_method_is_told_the_right_ones_and_no_id_is_repeated(admin: Gateway, fact: str) -> None:

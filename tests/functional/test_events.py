@@ -1,22 +1,26 @@
 """One event of the HTTP API (payload 2.0) for each route, replayed against the handlers as a function gets it."""
 
+import base64
 import importlib.util
 import io
 import json
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from pydantic import BaseModel, RootModel
 from support.emulators import Aws
+from support.fakes import ClockAhead
 from support.gateway import ROOT, load_app
 from support.principals import TenantService
 
 from factbook.adapters.lambda_invoke import LambdaFunction
 from factbook.adapters.log.lambda_checkpoints import LambdaCheckpoints
 from factbook.api.app import App, Route
+from factbook.api.erasure.events import ErasureEvents
 from factbook.wiring.services import Services
 from factbook_local.openapi import load_apps
 from factbook_search.sqlite_index import SqliteIndex
@@ -26,10 +30,11 @@ ROUTES: list[tuple[App, Route]] = [(app, route) for app in load_apps() for route
 
 # What the events name, and a test puts the ids of its own records in the place of.
 TOKEN = "fb_example00_" + "0" * 43
-FACT, TOKEN_ID, LOG_ID = (
+FACT, TOKEN_ID, LOG_ID, ERASURE = (
     "0190b6f2-7c1e-8a4d-9b3f-5e2d1c0a8f76",
     "mfrggzdfmztwq2lk",
     "run-7:0:4f9d2c81a06b3e57",
+    "0d9a4c6e-6f1f-4a55-9c61-3a1d5b7f0001",
 )
 
 
@@ -56,17 +61,22 @@ class CheckpointLambda:
 
 @dataclass
 class World:
-    """A tenant with a run in the log and a checkpoint of it; each test adds the fact and the token it changes."""
+    """A tenant with a run in the log, a completed erasure, and a checkpoint of both; each test adds the fact and the token
+    it changes.
+    """
 
     services: Services
     service: TenantService
     log_id: str
+    erasure: str
 
     def replay(self, route: Route, event: dict[str, Any]) -> dict[str, Any]:
         admin = self.service.admin
         content = "x" * 70_000 if route.handler.__name__ == "get_content" else "call me in the morning"
         scope = {"projectId": "support"}
-        keyed = {"key": "contact"} if route.handler.__name__ == "get_keyed_fact" else {}
+        keyed: dict[str, Any] = {"key": "contact"} if route.handler.__name__ == "get_keyed_fact" else {}
+        if route.handler.__name__ == "refresh_fact":
+            keyed = {"source": {"kind": "user-input", "freshness": {}, "refresh": {"strategy": "manual"}}}
         fact = admin.call(
             "POST",
             "/v1/memory/facts",
@@ -82,6 +92,7 @@ class World:
             (FACT, fact.json["id"]),
             (TOKEN_ID, token.json["id"]),
             (LOG_ID, self.log_id),
+            (ERASURE, self.erasure),
         ):
             text = text.replace(example, real)
         app = next(app for app in admin.apps.values() if route.key in {each.key for each in app})
@@ -99,15 +110,21 @@ def world(ministack: Aws, tmp_path_factory: pytest.TempPathFactory) -> World:
         kms_key_id=ministack.client("kms").create_key()["KeyMetadata"]["KeyId"],
         search_sqlite=str(folder / "index.db"),
         checkpoint_signer=f"file:{folder}/key",
+        refresh_queue=ministack.client("sqs").create_queue(QueueName="replayed")["QueueUrl"],
+        erasure_queue=ministack.client("sqs").create_queue(QueueName="erasures-of-events")["QueueUrl"],
+        erasure_settle_seconds="1",
+        erasure_ledger_keys="",
     )
-    services = Services(settings, None, ministack.client)
+    clock = ClockAhead()
+    services = Services(settings, clock, ministack.client)
     module = function("checkpoint")
     module.services = lambda: services
     function_of = LambdaFunction(CheckpointLambda(module), "checkpoint")
     services.logs.__dict__["checkpoint_requests"] = LambdaCheckpoints(function_of)
     service = TenantService(services, "events")
-    service.admin.apps["retrieve"] = load_app("retrieve")
-    service.admin.apps["retrieve"].services = lambda: services
+    for name in ("retrieve", "erase"):
+        service.admin.apps[name] = load_app(name)
+        service.admin.apps[name].services = lambda: services
     index = SqliteIndex(
         settings.search_sqlite
     )  # empty, and not built from what other tests left in the tables
@@ -116,9 +133,31 @@ def world(ministack: Aws, tmp_path_factory: pytest.TempPathFactory) -> World:
     entries = json.loads(EVENTS["append_entries"]["body"])
     appended = service.admin.call("POST", "/v1/memory/runs/run-7/log", entries)
     assert appended.status == 201, appended.text
-    made = service.admin.call("POST", "/v1/memory/checkpoints", {"runIds": ["run-7"]})
+    erasure = erased(service, services, clock)
+    made = service.admin.call("POST", "/v1/memory/checkpoints", {"runIds": ["run-7", "_erasures"]})
     assert made.status == 201, made.text
-    return World(services, service, appended.json["entries"][0]["id"])
+    return World(services, service, appended.json["entries"][0]["id"], erasure)
+
+
+def erased(service: TenantService, services: Services, clock: ClockAhead) -> str:
+    """The id of a completed erasure: it has settled a second after every process knew of it."""
+    made = service.admin.call("POST", "/v1/memory/erasures", {"subject": {"kind": "external", "id": "mira"}})
+    assert made.status == 202, made.text
+    handler = ErasureEvents(service.admin.apps["erase"], lambda: services.erasures)
+    message = {"tenant": service.tenant, "erasure": made.json["id"]}
+    for settled in (5, 0):
+        handler({"Records": [{"messageId": "m", "body": json.dumps(message)}]})
+        clock.seconds += settled
+    done = service.admin.call("GET", f"/v1/memory/erasures/{made.json['id']}")
+    assert done.json["status"] == "completed", done.text
+    return str(made.json["id"])
+
+
+def shown_by(model: type[BaseModel]) -> set[str]:
+    """The fields of an answer; of one that has several forms, those of all."""
+    if issubclass(model, RootModel):
+        return set().union(*map(shown_by, get_args(model.model_fields["root"].annotation)))
+    return {field.alias or name for name, field in model.model_fields.items()}
 
 
 def test_every_route_has_an_event_and_every_event_a_route() -> None:
@@ -134,8 +173,7 @@ def test_the_event_of_a_route_is_served(world: World, route: Route) -> None:
     assert answer["headers"]["Cache-Control"] == "no-store"
     assert answer["isBase64Encoded"] is False
     if route.answer is not None:
-        shown = {field.alias or name for name, field in route.answer.model_fields.items()}
-        assert set(json.loads(answer["body"])) <= shown | {"content"}
+        assert set(json.loads(answer["body"])) <= shown_by(route.answer) | {"content"}
 
 
 def test_the_event_of_no_route_is_404(world: World) -> None:
@@ -163,4 +201,6 @@ def test_an_event_has_the_shape_that_the_gateway_gives_it(name: str) -> None:
     assert context["http"]["path"] == event["rawPath"]
     assert context["routeKey"] == event["routeKey"]
     if "body" in event:
-        assert event["headers"]["content-length"] == str(len(event["body"].encode()))
+        sent = event["body"].encode()  # what is no text, or not known as such, comes in base64
+        sent = base64.b64decode(sent) if event["isBase64Encoded"] else sent
+        assert event["headers"]["content-length"] == str(len(sent))

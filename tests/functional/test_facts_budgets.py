@@ -19,7 +19,6 @@ from factbook.domain.facts.transitions import open_fact
 from factbook.domain.scope import Scope
 from factbook.domain.strict_json import dump_json
 from factbook.ports.facts.store import Head, Mark
-from factbook.usecases.policy.policies import KnownPolicies
 
 FACTS = "/v1/memory/facts"
 NEW_YEAR = "2026-01-01T00:00:00.000Z"
@@ -30,10 +29,8 @@ SOURCE = {"kind": "http-api", "freshness": {"ttlSeconds": 60}, "refresh": {"stra
 
 @pytest.fixture
 def writer(service: TenantService) -> Gateway:
-    """A person with write on a project, whose token and policy this process knows."""
-    known = service.services.policies
-    service.services.policies = KnownPolicies(known, lambda: 0.0)
-    service.services.policies.policy(service.tenant)
+    """A person with write on a project, whose token and policy this process knows, and what is being erased."""
+    service.know()
     caller = service.of("ann", writes=["support"])
     caller.call("GET", "/v1/identity/whoami")
     return caller

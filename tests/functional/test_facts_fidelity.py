@@ -1,6 +1,7 @@
 """Content over raw bodies: it comes back equal, or the request is 400 and nothing is written."""
 
 import base64
+import hashlib
 import json
 import urllib.request
 from decimal import Decimal
@@ -60,6 +61,29 @@ def test_large_content_comes_back_to_the_letter_from_its_download(admin: Gateway
     assert (moved.status, moved.text) == (307, "")
     with urllib.request.urlopen(moved.headers["Location"], timeout=10) as answer:
         assert answer.read().decode() == content
+
+
+@pytest.mark.parametrize("said", [{}, {"ChecksumAlgorithm": "SHA256"}])
+@pytest.mark.parametrize("body_of_another", [b"another", b'{"x":1}' * 20_000])
+def test_a_download_of_an_object_that_somebody_replaced_is_refused(
+    admin: Gateway, ministack: Aws, body_of_another: bytes, said: dict[str, str]
+) -> None:
+    size, blobs = len(body_of_another), ministack.client("s3")
+    sha256 = hashlib.sha256(b"x" * size).hexdigest()
+    asked = {"size": size, "sha256": sha256, "type": "n", "scope": {}}
+    upload = admin.call("POST", "/v1/memory/blobs", asked).json
+    bucket, _, key = upload["contentRef"].removeprefix("blob://s3/").partition("/")
+    blobs.put_object(Bucket=bucket, Key=key, Body=b"x" * size, ChecksumAlgorithm="SHA256")
+    uploaded = admin.call("POST", "/v1/memory/facts", {"type": "n", "contentRef": upload["contentRef"]}).json
+    stored = admin.call("POST", "/v1/memory/facts", {"type": "n", "content": "x" * 70_000}).json
+    for fact in (uploaded, stored):
+        path = f"/v1/memory/facts/{fact['id']}/content"
+        assert admin.call("GET", path).status == 307
+        bucket, _, key = fact["contentRef"].removeprefix("blob://s3/").partition("/")
+        blobs.put_object(Bucket=bucket, Key=key, Body=body_of_another, **said)
+        refused = admin.call("GET", path)
+        assert (refused.status, refused.json["error"]["code"]) == (404, "not-found")
+        assert "was replaced" in refused.json["error"]["message"]
 
 
 def test_the_edge_between_inline_and_object_is_64_kilobytes_of_stored_text(admin: Gateway) -> None:

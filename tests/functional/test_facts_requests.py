@@ -341,14 +341,20 @@ def test_a_container_kind_without_a_meaning_is_an_invalid_scope(
     refused(admin.call("GET", FACTS, query=query), 400, "scope-invalid")
 
 
+NO_OBJECT = (
+    'scope must be a JSON object such as {"projectId":"p1"}, as text in double quotes: '
+    "json.dumps in Python, -G --data-urlencode 'scope=…' with curl."
+)
+
+
 @pytest.mark.parametrize(
     ("query", "message"),
     [
-        ("scope=%00", 'scope must be a JSON object such as {"projectId":"p1"}.'),
-        ("scope=%EF%BB%BF%7B%7D", 'scope must be a JSON object such as {"projectId":"p1"}.'),
+        ("scope=%00", NO_OBJECT),
+        ("scope=%EF%BB%BF%7B%7D", NO_OBJECT),
         ("scope=[NaN]", "scope: NaN and Infinity are not JSON. Send a number or null."),
-        ("type=a&typePrefix=b", "Query parameters: send type or typePrefix, not both"),
-        ("limit=x", "Query parameter limit: must be a whole number, 1 or more; above 100 counts as 100"),
+        ("type=a&typePrefix=b", "Query parameters: send type or typePrefix, not both."),
+        ("limit=x", "Query parameter limit: must be a whole number, 1 or more; above 100 counts as 100."),
     ],
 )
 def test_a_refused_query_is_told_which_of_its_parameters_is_wrong(

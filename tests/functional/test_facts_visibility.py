@@ -99,6 +99,8 @@ class Rules:
         fact = open_fact(fact_id, "note", scope, FactChanges(), payload, writer, self.before)
         head = Head(fact)
         assert self.memory.facts.create(head) is None
+        if fact.content_ref is not None:
+            self.memory.blobs.put(fact.content_ref, b"1")
         waits, erased = put_aside(self.memory.facts, head, number)
         if number % 4 == 0 and not erased:
             head = self.memory.facts.heads("t", [fact_id])[fact_id]

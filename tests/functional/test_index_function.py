@@ -16,9 +16,13 @@ from factbook.adapters.log.dynamodb_entries import DynamoMessages
 from factbook.adapters.log.dynamodb_stream import log_records
 from factbook.api.retrieval.events import RESERVE_SECONDS
 from factbook.domain.errors import SearchUnavailable, StorageUnavailable, Throttled
+from factbook.domain.facts.freshness import RefreshState
 from factbook.domain.filters import AllOf
+from factbook.domain.retrieval.searchable import index_version
+from factbook.ports.jobs import Job
 from factbook.ports.log.checkpoints import DirtyRun
 from factbook.ports.retrieval.index import EmbeddingSpace, Refused
+from factbook.usecases.facts.orphans import ORPHANS
 from factbook.usecases.retrieval import leftovers
 from factbook.usecases.retrieval.searching import Asked, find
 from factbook.wiring.retrieval.services import INDEXING_PATIENCE
@@ -446,7 +450,9 @@ def test_a_deployment_without_search_removes_what_is_left_of_expired_facts(servi
 
     assert follow([_record(_write(writer, "tea")), record]) == {"batchItemFailures": []}
     assert _is_gone(moto, writer, tenant, head)
-    assert "no search index" in FUNCTION({"source": "aws.scheduler"})["problem"]
+    # Nobody is called for what was never asked for; who asks for it is told.
+    assert FUNCTION({"source": "aws.scheduler"})["problem"] is None
+    assert "no search index" in FUNCTION({"factbook": "rebuild"})["problem"]
 
 
 @pytest.mark.parametrize("failing", ["apply", "indexes"])
@@ -471,10 +477,10 @@ def test_one_facts_store_keeps_no_other_from_being_removed(
     (first, one), (second, two) = _expired(writer, tenant), _expired(writer, tenant)
     remove = services.facts.remains.remove
 
-    def struck(last):
+    def struck(last, deadline):
         if last.id == first.fact.id:
             raise PermissionError("not one of our errors")
-        remove(last)
+        remove(last, deadline)
 
     with monkeypatch.context() as patch:
         patch.setattr(services.facts.remains, "remove", struck)
@@ -508,6 +514,34 @@ def test_what_a_stream_gave_up_is_repaired_by_itself(wired, writer, tenant, moto
     assert (answer["problem"], answer["job"]["kind"], answer["job"]["phase"]) == (None, "repair", "done")
     assert _found(wired, tenant, "unheard") == [head.fact.id]
     assert FUNCTION({"source": "aws.scheduler"})["job"] == answer["job"]
+
+
+def test_what_a_removal_that_a_stream_gave_up_left_is_found_by_the_tick(services, writer, tenant, moto):
+    """Also without a search index."""
+    services.settings = replace(services.settings, search_sqlite="")
+    head = _write(writer, "tea")
+    one = f"/v1/memory/facts/{head.fact.id}"
+    assert writer.admin.call("POST", f"{one}/supersede", {"content": "milk"}).status == 200
+    table, place = moto.settings.facts_table, f"{tenant}|{head.fact.id}"
+    moto.client("dynamodb").delete_item(TableName=table, Key={"pk": {"S": place}, "sk": {"S": "h"}})
+
+    def left():
+        found = moto.client("dynamodb").query(
+            TableName=table,
+            KeyConditionExpression="pk = :pk",
+            ExpressionAttributeValues={":pk": {"S": place}},
+        )
+        return found["Count"]
+
+    last = Job(ORPHANS, "walk", "done", "2020-01-01T00:00:00.000Z", "", step=0)
+    there = services.jobs.job(ORPHANS)
+    assert services.jobs.keep(last if there is None else replace(last, step=there.step + 1))
+    assert left() == 1
+    body = json.dumps({"requestContext": {"condition": "RecordAgeExceeded"}})
+    FUNCTION({"Records": [{"eventSource": "aws:sqs", "messageId": "m", "body": body}]})
+    assert services.jobs.asked(ORPHANS) is not None
+    FUNCTION({"source": "aws.scheduler"})
+    assert left() == 0
 
 
 def test_a_payload_whose_record_a_stream_gave_up_is_kept_by_the_repair(wired, writer, tenant, moto):
@@ -585,3 +619,28 @@ def test_an_invocation_stops_when_its_time_is_nearly_up(wired, writer):
 
 def test_an_endpoint_that_hangs_is_given_up_within_what_an_invocation_keeps_in_reserve():
     assert (1 + INDEXING_PATIENCE["retries"]) * INDEXING_PATIENCE["timeout"] < RESERVE_SECONDS
+
+
+def test_a_source_that_agrees_is_no_news_to_the_index_and_the_fact_is_found_as_before(
+    wired, writer, tenant, monkeypatch
+):
+    source = {"kind": "http-api", "freshness": {"ttlSeconds": 60}, "refresh": {"strategy": "on-read"}}
+    head = _write(writer, "tea", source=source)
+    follow([_record(head, name="INSERT")])
+    agreed = head.rechecked(head.fact, RefreshState(max_age=60))
+    again = agreed.rechecked(head.fact, RefreshState())
+    asked = []
+    monkeypatch.setattr(type(wired.index), "apply", lambda *arguments, **_: asked.append(arguments))
+
+    for before, after in ((head, agreed), (agreed, again), (agreed, again)):
+        assert follow([_record(after, before=before)]) == {"batchItemFailures": []}
+    assert asked == []
+    monkeypatch.undo()
+    entry = wired.index.lookup(tenant, [head.fact.id])[head.fact.id]
+    assert entry.version == index_version(again.fact, again.searched_as)
+
+    changed = again.followed_by(head.fact.model_copy(update={"content_text": '"coffee"'}), head.marks[0])
+    assert follow([_record(changed, before=again)]) == {"batchItemFailures": []}
+    assert _found(wired, tenant, "coffee") == [head.fact.id]
+    assert follow([_record(again, before=agreed)]) == {"batchItemFailures": []}, "a late one changes nothing"
+    assert _found(wired, tenant, "coffee") == [head.fact.id]

@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 from support.search_world import WordEmbedder, World, admin
 from support.struck import Blow, Blows, Death, Struck
 
+from factbook.api.retrieval import events
 from factbook.domain.errors import SearchUnavailable, StorageUnavailable
 from factbook.domain.policy.policies import Policy, TypePolicy
+from factbook.domain.retrieval.documents import FORMAT
 from factbook.domain.retrieval.searchable import index_version
 from factbook.ports.deadline import Deadline
 from factbook.ports.retrieval.embeddings import EmbeddingsUnavailable
@@ -349,6 +351,25 @@ def test_a_new_model_is_built_beside_the_old_one_which_answers_until_the_swap(wo
     assert len(world.index.indexes()) == 1
 
 
+def test_an_index_of_another_format_answers_until_a_new_one_is_whole(world, monkeypatch):
+    for number in range(5):
+        world.write(ADMIN, f"a kitten {number}")
+    old = world.index.indexes()
+    monkeypatch.setattr(f"{type(world.index).__module__}.FORMAT", FORMAT + 1)
+
+    assert index_jobs.run_jobs(world.ports, Deadline(0)).phase == "settle"
+    world.write(ADMIN, "a kitten that came meanwhile")
+    assert len(world.words(ADMIN, "kitten", limit=10)) == 6
+    assert {info.current: info in old for info in world.index.indexes()} == {False: False, True: False}
+
+    assert index_jobs.run_jobs(world.ports, Deadline(60)).phase == "done"
+    world.restart()
+    assert len(world.words(ADMIN, "kitten", limit=10)) == 6
+    assert [info.name for info in world.index.indexes()] != [info.name for info in old]
+    assert index_jobs.run_jobs(world.ports, Deadline(60)).kind == "build"
+    assert len(world.index.indexes()) == 1
+
+
 @pytest.mark.parametrize("crash_after", range(1, 8))
 def test_a_build_resumes_from_its_last_page_wherever_it_was_stopped(new_world, crash_after):
     world = new_world()
@@ -525,7 +546,7 @@ def test_a_repair_brings_what_is_missing_and_removes_what_is_gone(world):
 
 @pytest.mark.parametrize("meaning", [True, False])
 def test_a_repair_of_what_is_in_order_changes_nothing(new_world, monkeypatch, meaning):
-    monkeypatch.setattr(indexing, "MAX_EMBEDDED_CHUNKS", 2)
+    monkeypatch.setattr(indexing, "MAX_PASSAGES", 2)
     world = new_world(embedder=WordEmbedder() if meaning else None)
     world.policies.put_policy(
         "t1",
@@ -650,3 +671,19 @@ def _assert_only_current_facts(world):
     current = {head.fact.revision_id for head in world.facts._heads.values() if head.fact.current}
     for fact, _ in world.find(ADMIN, "tea", limit=100).facts:
         assert fact.revision_id in current
+
+
+def test_texts_are_embedded_for_no_longer_than_the_invocation_lasts(new_world):
+    """One batch may be sixty-four slow requests: who ends it in the middle has the same records sent for ever."""
+    world = new_world(embedder=WordEmbedder())
+    world.start()
+    head = world.write(admin(), "a note", deliver=False)
+    world.embedder.waited_for.clear()
+
+    indexing.index_heads(world.indexing, [head], Deadline(30.0))
+    indexing.index_heads(world.indexing, [head])
+
+    bounded, unbounded = world.embedder.waited_for
+    assert indexing.EMBEDDING_SECONDS < bounded <= 30 + indexing.EMBEDDING_SECONDS
+    assert unbounded is None
+    assert indexing.EMBEDDING_SECONDS < events.RESERVE_SECONDS

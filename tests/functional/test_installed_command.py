@@ -39,11 +39,13 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_it_has_the_operators_commands_and_no_others(installed: Path, tmp_path: Path) -> None:
     assert said([str(installed / "factbook"), "--version"], tmp_path).stdout == f"factbook {__version__}\n"
     told = said([str(installed / "factbook"), "--help"], tmp_path).stdout
-    for name in ("token", "vkey", "index", "log"):
+    for name in ("token", "vkey", "index", "log", "doctor"):
         assert f"\n    {name} " in told
         assert said([str(installed / "factbook"), name, "--help"], tmp_path).returncode == 0
     assert "local" not in told
     assert "demo" not in told
+    looked = said([str(installed / "factbook"), "doctor"], tmp_path)
+    assert (looked.returncode, "Nothing of this is wrong." in looked.stdout) == (0, True), looked
     refused = said([str(installed / "factbook"), "local"], tmp_path)
     assert (refused.returncode, "no command 'local'" in refused.stderr) == (2, True)
 
@@ -82,7 +84,7 @@ def test_it_makes_a_token_and_calls_every_service_it_needs(
     assert holder.tenant == "acme"
 
 
-def test_a_checkout_in_a_path_with_spaces_installs_and_runs(tmp_path: Path) -> None:
+def test_a_checkout_in_a_path_with_spaces_installs_and_runs_and_may_be_moved(tmp_path: Path) -> None:
     checkout = tmp_path / "a path with spaces" / "factbook"
     shutil.copytree(ROOT, checkout, ignore=NOT_THE_TREE)
     made = said(["make", f"PYTHON={sys.executable}", "install"], checkout)
@@ -92,3 +94,32 @@ def test_a_checkout_in_a_path_with_spaces_installs_and_runs(tmp_path: Path) -> N
     assert "\n    local " in told.stdout
     checked = said(["make", "openapi-check"], checkout)
     assert checked.returncode == 0, checked.stdout + checked.stderr
+    moved = tmp_path / "it's elsewhere"
+    checkout.rename(moved)
+    (tmp_path / "linked").symlink_to(moved / ".venv/bin/factbook")
+    for command in (moved / ".venv/bin/factbook", tmp_path / "linked"):
+        told = said([str(command), "--version"], tmp_path)
+        assert (told.returncode, told.stderr) == (0, ""), told.stderr
+
+
+@pytest.fixture
+def bare_checkout(tmp_path: Path) -> Path:
+    shutil.copy(ROOT / "Makefile", tmp_path)
+    shutil.copytree(ROOT / "requirements", tmp_path / "requirements")
+    return tmp_path
+
+
+def test_a_python_that_is_too_old_is_said_before_anything_is_made(bare_checkout: Path) -> None:
+    done = said(["make", "PYTHON=/bin/false", "install"], bare_checkout)
+    assert done.returncode == 2
+    told = "Factbook needs Python 3.11 or newer on the PATH, or make PYTHON=/path/to/python (/bin/false is none)."
+    assert done.stderr.splitlines()[0] == told
+    assert not (bare_checkout / ".venv").exists()
+
+
+def test_a_package_index_that_does_not_answer_is_said(bare_checkout: Path) -> None:
+    nowhere = ["PIP_INDEX_URL=http://127.0.0.1:9/simple", "PIP_RETRIES=0", "PIP_NO_CACHE_DIR=1"]
+    done = said(["env", *nowhere, "make", f"PYTHON={sys.executable}", "install"], bare_checkout)
+    assert done.returncode == 2
+    assert "It needs a package index: look at your network, and at PIP_INDEX_URL." in done.stderr
+    assert not (bare_checkout / ".venv/.run").exists()

@@ -253,3 +253,21 @@ def test_an_item_whose_text_names_another_place_than_its_key_is_foreign_to_all_t
     assert list(tree.dirty_of(log_service.tenant)) == []
     assert [found.entry for found in entry_records([planted])] == [None]
     assert [found.entry is not None for found in entry_records([record])] == [True]
+
+
+def test_an_append_that_shows_one_entry_after_the_other_is_no_gap(
+    log_service: LogService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A query beside a transaction may meet some of its items and not yet the others."""
+    written = log_service.append("r1", *range(4))
+    store = log_service.services.logs.store
+    of_store, asked = store.entries, []
+
+    def halfway(*arguments: Any) -> Any:
+        found, more = of_store(*arguments)
+        asked.append(len(found))
+        return ([entry for entry in found if entry.sequence != 2], more) if len(asked) == 1 else (found, more)
+
+    monkeypatch.setattr(store, "entries", halfway)
+    assert log_service.admin.call("GET", RUN).json["data"] == written
+    assert len(asked) == 2

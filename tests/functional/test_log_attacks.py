@@ -200,3 +200,29 @@ def test_a_run_that_contradicts_its_leaf_gets_no_further_leaf(log_service: LogSe
     assert log_service.checkpoint()["size"] == size
     verdict = log_service.audit()
     assert (verdict.code, verdict.run, verdict.sequence) == (1, "r1", LENGTH - 1)
+
+
+def test_a_reader_of_a_run_is_told_that_an_entry_is_missing(log_service: LogService) -> None:
+    Intruder(log_service).delete("r1", 2)
+    run = "/v1/memory/runs/r1/log"
+    for query in ({}, {"sinceSequence": 1}, {"sinceSequence": 2, "limit": 1}):
+        refused = log_service.admin.call("GET", run, query=query)
+        assert (refused.status, refused.code) == (409, "log-changed")
+        assert refused.json["error"]["details"] == {"sequence": 2}
+        assert refused.json["error"]["message"] == (
+            "Entry 2 of the run is missing: someone removed it from the store. Verify the run, and compare it with an "
+            "export. What is behind the gap begins at sinceSequence=3."
+        )
+    for query, sequences in (({"limit": 2}, [0, 1]), ({"sinceSequence": 3}, [3, 4, 5])):
+        page = log_service.admin.call("GET", run, query=query)
+        assert [entry["sequence"] for entry in page.json["data"]] == sequences
+
+
+def test_a_reader_of_a_run_without_its_first_entry_is_told(log_service: LogService) -> None:
+    Intruder(log_service).delete("r1", 0)
+    refused = log_service.admin.call("GET", "/v1/memory/runs/r1/log")
+    assert (refused.status, refused.code, refused.json["error"]["details"]) == (
+        409,
+        "log-changed",
+        {"sequence": 0},
+    )

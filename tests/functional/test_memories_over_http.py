@@ -1,6 +1,7 @@
 """Remembering over the real handlers: what agents keep, what the account is told, and what a person decides."""
 
 import json
+import uuid
 from typing import Any
 
 import pytest
@@ -151,6 +152,26 @@ def test_who_acts_for_a_participant_remembers_and_reads_for_them(story: Story) -
         ).code
         == "permission-denied"
     )
+
+
+def test_persons_of_two_projects_whose_names_resemble_each_other_have_memories_of_their_own(
+    story: Story,
+) -> None:
+    places = [{"projectId": "q", "participantId": "a/b"}, {"projectId": "q/a", "participantId": "b"}]
+    writers = [story.service.of("app", "service", writes=[place["projectId"]]) for place in places]
+    story.admin.call("PUT", "/v1/memory/policy", {"ceilings": {"memoriesPerAgent": 1}})
+    made = [
+        story.remember(who, f"Told {n}.", key="key", scope=place)
+        for n, (who, place) in enumerate(zip(writers, places, strict=True))
+    ]
+
+    assert [answer.status for answer in made] == [201, 201]
+    assert [answer.json["owner"] for answer in made] == ["participant:q/a/b", "participant:q%2Fa/b"]
+    for n, (who, place) in enumerate(zip(writers, places, strict=True)):
+        assert story.standing(who, **place) == [f"Told {n}."]
+        assert who.call("GET", f"/v1/memory/facts/{made[1 - n].json['id']}").status == 404
+        full = story.remember(who, "More.", key="keys", scope=place)
+        assert [each["factId"] for each in full.json["error"]["details"]["memories"]] == [made[n].json["id"]]
 
 
 def test_a_proposal_is_its_owners_until_an_administrator_confirms_it(story: Story) -> None:
@@ -348,6 +369,7 @@ BAD = {
     "another tenant": ({"scope": {"tenantId": "other", "userId": "ann"}}, 403),
     "trust": ({"trust": "verified"}, 400),
     "an unknown reach": ({"reach": "account-rejected"}, 400),
+    "a run that no path can carry": ({"generatedBy": {"runId": "a/b"}}, 400),
     "a null": ({"key": None}, 400),
     "no days": ({"keepDays": 0}, 400),
     "a time without a zone": ({"validUntil": "2027-01-01T00:00:00"}, 400),
@@ -420,6 +442,20 @@ def test_only_administrators_who_are_no_agents_decide(story: Story) -> None:
     assert story.decide("confirm", made["id"], expectVersion=7).code == "fact-changed"
 
 
+def test_an_agent_that_administers_decides_by_no_other_road(story: Story) -> None:
+    """Neither by what it says was confirmed elsewhere, nor in the name of a person whose token it made."""
+    robot = story.service.of("copilot", "agent", admin=True, agent_id="copilot")
+    person = {"actor": {"kind": "user", "id": "boss"}, "admin": True}
+    lines = story.admin.call("GET", "/v1/memory/export").text.splitlines()
+
+    assert robot.call("POST", "/v1/access/tokens", person).code == "permission-denied"
+    assert robot.call("POST", "/v1/access/tokens", {"actor": {"kind": "agent", "id": "other"}}).status == 201
+    assert robot.call("GET", "/v1/memory/export").code == "permission-denied"
+    import_header = json.loads(lines[0])
+    refused = robot.call("POST", "/v1/memory/import", import_header, query={"file": uuid.uuid4().hex})
+    assert refused.code == "permission-denied", refused.text
+
+
 def test_the_routes_of_facts_set_no_trust_no_reach_and_no_other_agent(story: Story) -> None:
     person = {"projectId": "p", "participantId": "end-7"}
     body = {"type": "memory", "scope": person, "content": {"text": "Likes tea."}}
@@ -485,6 +521,26 @@ def test_what_nobody_released_is_no_history_once_it_is_replaced(story: Story) ->
         assert who.call("GET", "/v1/memory/facts", query=then).json["data"] == []
     nodes = story.writer.call("GET", f"{path}/provenance").json["nodes"]
     assert [(node["node"], node.get("version")) for node in nodes] == [("fact", 2), ("unavailable", None)]
+
+
+@pytest.mark.parametrize("text", ["We sell cars.", PLANTED], ids=["a proposal", "one that waits"])
+def test_a_confirmed_text_is_found_by_its_type_while_a_proposal_of_another_type_waits(
+    story: Story, text: str
+) -> None:
+    kept = story.confirmed()
+    story.remember(story.ann, text, key="business", type="later")
+    proposed = text != PLANTED
+
+    def found(who: Gateway, fact_type: str) -> list[str]:
+        answer = who.call("GET", "/v1/memory/facts", query={"type": fact_type})
+        return [fact["content"]["text"] for fact in answer.json["data"]]
+
+    shown, its_type, other = (
+        (text, "later", "memory") if proposed else (kept["content"]["text"], "memory", "later")
+    )
+    for who in (story.ann, story.other_admin):
+        assert (found(who, its_type), found(who, other)) == ([shown], [])
+        assert who.call("GET", "/v1/memory/types").json["data"] == [{"type": its_type}]
 
 
 def test_lists_and_types_tell_nothing_of_the_type_of_what_waits(story: Story) -> None:
@@ -619,3 +675,74 @@ def test_a_memory_whose_time_of_holding_has_passed_takes_its_place_still(story: 
     assert story.standing(story.ann) == []
 
     assert story.remember(story.ann, "April", key="fiscal-year").code == "memory-full"
+
+
+@pytest.mark.parametrize(
+    "scope", [None, {"projectId": "p", "participantId": "r"}], ids=["a user's", "a participant's"]
+)
+def test_what_was_rejected_while_it_waited_is_no_history_of_anybodys_but_an_administrators(
+    story: Story, scope: dict[str, str] | None
+) -> None:
+    who, place = (story.ann, {}) if scope is None else (story.agent, {"scope": scope})
+    waiting = story.remember(who, PLANTED, key="x", **place).json
+    path, then = f"/v1/memory/facts/{waiting['id']}", {"asOf": waiting["createdAt"]}
+
+    rejected = story.decide("reject", waiting["id"], reason="No.").json
+
+    assert (rejected["invalidationReason"], rejected["confirmedBy"]) == ("deleted", "user:admin")
+    for route, query in (
+        (path, {"version": 1}),
+        (path, then),
+        (f"{path}/revisions", {}),
+        (f"{path}/provenance", {}),
+    ):
+        assert who.call("GET", route, query=query).code == "fact-not-found"
+        assert story.admin.call("GET", route, query=query).status == 200
+    assert who.call("GET", "/v1/memory/facts", query=then).json["data"] == []
+    assert story.remember(who, "Plain.", key="x", **place).json["version"] == 2
+    history = who.call("GET", f"{path}/revisions").json["data"]
+    assert [fact["version"] for fact in history] == [2]
+
+
+def test_a_rejected_revision_is_an_administrators_alone_when_it_is_proposed_again(story: Story) -> None:
+    made = story.remember(story.ann, "We sell parts.", key="business", reach="account").json
+    rejected = story.decide("reject", made["id"], reason="We do not.").json
+    again = story.remember(story.ann, "We sell cars.", key="business", reach="account").json
+    path = f"/v1/memory/facts/{made['id']}"
+
+    assert (again["version"], again["reach"]) == (3, "account-proposed")
+    for who, versions in ((story.ann, [3, 1]), (story.admin, [3, 2, 1])):
+        history = who.call("GET", f"{path}/revisions").json["data"]
+        assert [fact["version"] for fact in history] == versions
+    for query in ({"version": 2}, {"asOf": rejected["updatedAt"]}):
+        assert story.ann.call("GET", path, query=query).code == "fact-not-found"
+        assert story.admin.call("GET", path, query=query).json["reach"] == "account-rejected"
+    assert story.ann.call("GET", "/v1/memory/facts", query={"asOf": rejected["updatedAt"]}).json["data"] == []
+
+
+def test_the_reason_of_an_earlier_decision_is_not_said_of_new_words(story: Story) -> None:
+    made = story.remember(story.ann, "We sell parts.", key="business", reach="account").json
+    story.decide("reject", made["id"], reason="We do not.")
+    story.remember(story.ann, "We sell cars.", key="business", reach="account")
+
+    (review,) = story.reviews()
+
+    assert "reason" not in review
+
+
+@pytest.mark.parametrize("what", ["a memory", "a fact"])
+def test_nobodys_new_words_are_said_to_be_confirmed(story: Story, what: str) -> None:
+    if what == "a memory":
+        place = {"projectId": "p", "participantId": "c"}
+        fact = story.remember(story.agent, PLANTED, key="x", scope=place).json
+    else:
+        body = {"type": "note", "scope": {"projectId": "p"}, "content": PLANTED}
+        fact = story.agent.call("POST", "/v1/memory/facts", body).json
+    path = f"/v1/memory/facts/{fact['id']}/supersede"
+    assert story.decide("confirm", fact["id"]).json["confirmedBy"] == "user:admin"
+
+    same = story.agent.call("POST", path, {"validUntil": "2099-01-01T00:00:00Z"}).json
+    other = story.agent.call("POST", path, {"content": "Likes tea."}).json
+
+    assert same["confirmedBy"] == "user:admin"
+    assert not {"confirmedBy", "confirmedAt"} & other.keys()

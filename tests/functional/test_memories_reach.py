@@ -12,18 +12,23 @@ from support.principals import principal
 from support.search_world import World
 
 from factbook.domain import times
+from factbook.domain.access.owners import owner_of
 from factbook.domain.access.principals import Principal
 from factbook.domain.errors import FactbookError, NotFound
-from factbook.domain.facts.fact import Fact
-from factbook.domain.facts.owners import owner_of
+from factbook.domain.facts.fact import Fact, FactChanges, Retention
+from factbook.domain.facts.gate import Look
 from factbook.domain.facts.transitions import with_expiry
+from factbook.domain.facts.type_order import LOWEST
 from factbook.domain.memories.statements import Statement
 from factbook.domain.scope import Scope
 from factbook.ports.facts.store import Head
 from factbook.usecases.facts import changes, listing, reading
+from factbook.usecases.facts.payloads import Content
+from factbook.usecases.facts.types import list_types
 from factbook.usecases.memories import remembering, reviewing, standing
 from factbook.usecases.memories.ports import MemoryPorts
 from factbook.usecases.memories.reviewing import Decided
+from factbook.usecases.merging import NEWEST
 from factbook.usecases.provenance.tracing import trace_provenance
 from factbook.usecases.retrieval.context import Intent, Turn, build_context
 
@@ -57,9 +62,8 @@ class Memories:
 
     def remember(self, text: str, scope: Scope = USER, **said: Any) -> Fact:
         who = WHO["ann"] if scope.user_id else WHO["a service that writes p"]
-        statement = Statement(
-            agent_id="copilot", scope=scope, owner=owner_of(scope), type="memory", text=text, **said
-        )
+        said = {"type": "memory"} | said
+        statement = Statement(agent_id="copilot", scope=scope, owner=owner_of(scope), text=text, **said)
         done = remembering.remember(self.ports, who, self.world.operation(), statement)
         self.deliver(done.fact.id)
         self.world.clock.advance(milliseconds=10)
@@ -111,6 +115,18 @@ class Memories:
                     memory, engine, who, Turn("words", (Intent(mode="keyword"),), agent=agent)
                 ).rendered.used
             ),
+            "retrieve of the person": _texts(
+                fact for fact, _ in self.world.find(who, "", "list", agent=agent, scope=named(scope)).facts
+            ),
+            "context with the person": sorted(
+                item.content_text or ""
+                for item in build_context(
+                    memory,
+                    engine,
+                    who,
+                    Turn("words", (Intent(mode="keyword"),), scope=named(scope), agent=agent),
+                ).rendered.used
+            ),
             "standing": self.standing(who, agent or "copilot", scope),
         }
 
@@ -132,6 +148,10 @@ class Memories:
             "provenance": lambda: trace_provenance(memory, FakeLog(), self.world.vault, who, fact_id),
         }
         return {road: _answers(ask) for road, ask in roads.items()}
+
+
+def named(scope: Scope) -> dict[str, str]:
+    return {key: value for key, value in scope.to_json().items() if key != "tenantId"}
 
 
 def _texts(facts: Any) -> list[str]:
@@ -165,11 +185,13 @@ def expected(
     own = acts(who, scope)
     same_agent = who.agent_id in (None, "copilot")
     reached = (own and reach != "account-rejected") or (who.admin and reach == "account")
-    recalled = reached and not waits and same_agent and agent in (None, "copilot")
+    in_conversation = reached and not waits and same_agent and agent in (None, "copilot")
+    proposed_by_many = reach == "account-proposed" and who.admin and scope is PARTICIPANT
     ours = who.actor.kind != "agent" or same_agent
     known = ours and (who.admin or (own and reach != "account-rejected"))
     return {
-        "recalled": recalled,
+        "in conversation": in_conversation,
+        "recalled": in_conversation and not proposed_by_many,
         "list": known and not waits,
         "by id": known and (who.admin or not waits),
     }
@@ -195,7 +217,9 @@ def test_a_memory_is_seen_by_whom_it_is_for_on_every_route(
             "retrieve list": wanted["recalled"],
             "retrieve keyword": wanted["recalled"],
             "context": wanted["recalled"],
-            "standing": wanted["recalled"] and standing_agent == "copilot",
+            "retrieve of the person": wanted["in conversation"],
+            "context with the person": wanted["in conversation"],
+            "standing": wanted["in conversation"] and standing_agent == "copilot",
         }, (name, agent)
         assert set(memories.by_id(who, fact.id).values()) == {wanted["by id"]}, name
 
@@ -238,6 +262,35 @@ def test_a_confirmed_participants_text_is_read_on_by_administrators(memories: Me
     assert _texts(standing.standing_set(memories.ports, boss, "copilot", None).facts) == list(OLD)
 
 
+def test_an_administrator_is_shown_a_participants_proposal_in_that_persons_conversation_alone(
+    memories: Memories,
+) -> None:
+    proposal_over_confirmed(memories, PARTICIPANT)
+    boss = WHO["an administrator"]
+    another = Scope(tenant_id=TENANT, project_id="p", participant_id="y")
+
+    def texts(scope: Scope | None) -> tuple[str, ...]:
+        turn = Turn("words", (Intent(mode="keyword"),), scope=named(scope) if scope else {}, agent="copilot")
+        first = standing.standing_of_turn(memories.ports, boss, "copilot", turn.scope)
+        block = build_context(memories.world.memory, memories.world.engine, boss, turn, first)
+        return tuple(str(item.content_text) for item in block.rendered.used)
+
+    assert texts(PARTICIPANT) == NEW
+    assert texts(another) == OLD
+    assert texts(None) == OLD
+
+
+def test_in_anothers_conversation_an_administrators_own_proposal_is_the_text_that_was_confirmed(
+    memories: Memories,
+) -> None:
+    proposal_over_confirmed(memories, PARTICIPANT)
+    writer = principal(TENANT, "boss", admin=True, writes=["p"])
+    another = Scope(tenant_id=TENANT, project_id="p", participant_id="y")
+
+    assert memories.standing(writer, "copilot", PARTICIPANT) == list(NEW)
+    assert memories.standing(writer, "copilot", another) == list(OLD)
+
+
 @pytest.mark.parametrize(
     ("decide", "after"), [(reviewing.confirm, NEW), (reviewing.reject, OLD)], ids=["confirmed", "rejected"]
 )
@@ -271,6 +324,8 @@ def test_past_its_window_a_proposal_gives_way_before_anything_was_written(memori
         assert reading.get_fact(memory, WHO[who], fact.id, version=3) == revisions[1]
         before = times.add(instant, milliseconds=-1)
         assert reading.get_fact(memory, WHO[who], fact.id, as_of=before).version == 3
+        (own,) = standing.standing_set(memories.ports, WHO[who], "copilot", None).facts
+        assert own == now, "the next revision, in everybody's standing set"
 
 
 def test_the_next_write_stores_what_was_read_all_along(memories: Memories) -> None:
@@ -290,6 +345,31 @@ def test_the_next_write_stores_what_was_read_all_along(memories: Memories) -> No
         assert recalled(memories, who) == {OLD}
 
 
+def test_a_confirmed_text_that_has_run_out_stands_beside_nothing(memories: Memories) -> None:
+    fact = memories.remember("words confirmed", key="k", about="account")
+    memories.decide(reviewing.confirm, fact)
+    memory, boss, ann = memories.world.memory, WHO["an administrator"], WHO["ann"]
+    limited = FactChanges(retention=Retention(keep_days=10))
+    kept = changes.supersede_fact(
+        memory, boss, memories.world.operation(), fact.id, limited, Content(given=False)
+    )
+    memories.remember("words proposed", key="k")
+    assert reviewing.list_reviews(memories.ports, boss, "open", 10).reviews[0].replaces is not None
+
+    memories.world.clock.instant = kept.expires_at or ""
+
+    assert recalled(memories, "an administrator") == {()}
+    (review,) = reviewing.list_reviews(memories.ports, boss, "open", 10).reviews
+    assert review.replaces is None
+    assert memories.remember("words of ann's own", key="k", about="user").reach == "user"
+    memories.remember("words proposed", key="k", about="account")
+    assert memories.decide(reviewing.reject, fact).reach == "account-rejected"
+    memories.remember("words proposed again", key="k", about="account")
+    assert (
+        changes.delete_fact(memory, ann, memories.world.operation(), fact.id).invalidation_reason == "deleted"
+    )
+
+
 def test_a_first_proposal_and_a_personal_memory_end_with_their_window(memories: Memories) -> None:
     fact = memories.remember("words proposed", key="k", about="account", keep_days=1)
     memories.world.clock.instant = fact.expires_at or ""
@@ -306,6 +386,61 @@ def test_a_memory_of_before_reaches_reads_as_its_owners(memories: Memories) -> N
 
     assert recalled(memories, "ann") == {(old.content_text,)}
     assert recalled(memories, "an administrator") == {()}
+
+
+@pytest.mark.parametrize("indexed", [True, False], ids=["", "before the indexes by type are whole"])
+@pytest.mark.parametrize("waits", [False, True], ids=["", "in review"])
+@pytest.mark.parametrize("scope", [USER, PARTICIPANT], ids=["a user's", "a participant's"])
+def test_a_list_by_type_is_the_list_of_all_while_a_proposal_of_another_type_waits(
+    memories: Memories, scope: Scope, waits: bool, indexed: bool
+) -> None:
+    fact = memories.remember("words confirmed", scope, key="k", about="account", type="a.confirmed")
+    memories.decide(reviewing.confirm, fact)
+    memories.remember("words proposed", scope, key="k", type="b.proposed")
+    memories.state(fact, review="pending" if waits else None)
+    memories.remember("words beside", scope, key="other", type="a.confirmed")
+    memory = memories.world.memory
+    object.__setattr__(memory, "by_type", lambda: indexed)
+    proposed: set[bool] = set()
+
+    for name, who in WHO.items():
+        for look in (
+            memory.look(TENANT),
+            memory.look(TENANT, "recalled"),
+            memory.look(TENANT, "recalled", agent="copilot"),
+        ):
+            everything = walked(memories, who, listing.Query(), look)
+            assert len({each.id for each in everything}) == len(everything), "each once"
+            proposed.add(any(each.type == "b.proposed" for each in everything))
+            for query in (
+                *(listing.Query((each,)) for each in ("a.confirmed", "b.proposed", "c")),
+                listing.Query(("a.confirmed", "b.proposed")),
+                *(listing.Query(type_prefix=each) for each in ("", "a", "b.", "c")),
+            ):
+                wanted = [each for each in everything if query.wants(each.type)]
+                assert walked(memories, who, query, look) == wanted, (name, query)
+        if indexed:
+            listed = walked(memories, who, listing.Query(), memory.look(TENANT))
+            assert types_of(memories, who) == sorted({each.type for each in listed}), name
+    assert proposed == ({False} if waits else {False, True})
+
+
+def walked(memories: Memories, who: Principal, query: listing.Query, look: Look) -> list[Fact]:
+    found: list[Fact] = []
+    position: str | None = NEWEST
+    while position is not None:
+        page = listing.list_facts(memories.world.memory, who, query, 1, position, look)
+        found, position = found + page.facts, page.position
+    return found
+
+
+def types_of(memories: Memories, who: Principal) -> list[str]:
+    found: list[str] = []
+    position: str | None = LOWEST
+    while position is not None:
+        page = list_types(memories.world.memory, who, {}, 1, position)
+        found, position = found + page.types, page.position
+    return found
 
 
 def test_a_rebuilt_index_has_the_text_beside_a_proposal_too(memories: Memories) -> None:
@@ -363,7 +498,6 @@ def test_what_ran_out_frees_its_place_at_its_instant(memories: Memories) -> None
 
 def test_a_hold_keeps_a_memory_as_it_is(memories: Memories) -> None:
     from factbook.domain.errors import LegalHold
-    from factbook.domain.facts.fact import Retention
 
     fact = memories.remember("one", key="one")
     held = with_expiry(fact.model_copy(update={"retention": Retention(legal_hold=True)}), None)

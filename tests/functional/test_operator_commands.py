@@ -1,6 +1,8 @@
 """The operator's commands against a deployed stack: ministack's CloudFormation, KMS and tables."""
 
+import http.server
 import json
+import threading
 import uuid
 from dataclasses import dataclass
 from pathlib import Path
@@ -116,6 +118,8 @@ NOT_MEANT = {
     "no folder": ([*EXPORT, "--all", "--out", "/nowhere/o"], "no folder /nowhere"),
     "a folder": ([*EXPORT, "--all", "--out", "/tmp"], "is a folder"),
     "a device": ([*EXPORT, "--all", "--out", "/dev/null"], "no regular file"),
+    "the terminal": ([*EXPORT, "--all", "--out", "/dev/stdout"], "no regular file"),
+    "a pipe": ([*EXPORT, "--all", "--out", "-"], "no regular file"),
     "a note's folder": (["log", "checkpoint", *EXPORT[2:], "--out", "/nowhere/o"], "no folder /nowhere"),
     "a note for all": ([*EXPORT, "--all", "--out", "o", "--checkpoint", "n"], "goes with --run"),
     "no note": ([*EXPORT, "--run", "r", "--out", "o", "--checkpoint", "/nowhere"], "cannot be read"),
@@ -177,6 +181,50 @@ def test_a_failed_export_is_told_once_and_leaves_no_file(
         assert (printed.out, printed.err.count("\n")) == ("", 1), printed.err
         assert told in printed.err
         assert list(tmp_path.iterdir()) == []
+
+
+def test_an_export_to_a_link_is_written_where_it_points_and_the_link_stays(
+    local_service: Ready, tmp_path: Path
+) -> None:
+    link = tmp_path / "link"
+    link.symlink_to(tmp_path / "target")
+    where = ["--url", local_service.url, "--token", local_service.tokens["demo"]]
+    assert main(["log", "export", "--all", "--as-is", "--quiet", "--out", str(link), *where]) == 0
+    assert link.is_symlink()
+    assert (tmp_path / "target").read_text().startswith('{"format":')
+    assert {each.name for each in tmp_path.iterdir()} == {"link", "target"}
+
+
+def test_a_service_that_is_another_server_is_said_once(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), http.server.BaseHTTPRequestHandler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        where = ["--url", f"http://127.0.0.1:{server.server_address[1]}", "--token", "t"]
+        assert main(["log", "export", "--all", "--out", str(tmp_path / "out"), *where]) == 1
+        server.shutdown()
+    told = [line for line in capsys.readouterr().err.splitlines() if line.startswith("factbook")]
+    assert told == ["factbook log: The service answered 501. Is it the service's URL? (unknown)"]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_ready_file_of_a_service_that_has_ended_is_told_so(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    functions = {"endpoint": "http://127.0.0.1:9", "index": "factbook-IndexFunction"}
+    aws = {"region": "us-east-1", "accessKeyId": "x", "secretAccessKey": "y", "functions": functions}
+    ready_file = tmp_path / "ready.json"
+    ready_file.write_text(json.dumps({"aws": aws}))
+    assert main(["index", "status", "--ready-file", str(ready_file)]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.endswith(f"Is `factbook local --ready-file {ready_file}` still running?")
+
+
+def test_an_option_in_the_place_of_a_command_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["--verison"])
+    assert ended.value.code == 2
+    assert capsys.readouterr().err == "factbook: there is no option --verison. See factbook --help.\n"
 
 
 def test_an_export_that_cannot_be_written_leaves_the_former_one(

@@ -11,20 +11,26 @@ from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from support.exporting import export_ports
 from support.fakes import FakeMemories, fake_services
 from support.gateway import Gateway
 from support.log_fakes import FakeCheckpoints, FakeTree
 from support.principals import issue, principal
 from support.search_world import WordEmbedder, World
 
+from factbook.domain import times
+from factbook.domain.access.erasing import Erasing, Selector
 from factbook.domain.access.principals import Principal
 from factbook.domain.facts import gate
 from factbook.domain.facts.fact import Fact
 from factbook.domain.log import gate as log_gate
 from factbook.domain.log.notes import NoteKey
 from factbook.domain.memories.statements import Statement
+from factbook.domain.policy.policies import Policy
+from factbook.domain.policy.retention import KeepLimits
 from factbook.domain.scope import Scope
 from factbook.ports.log.checkpoints import DirtyRun
+from factbook.usecases.facts.holds import hold_fact, release_fact
 from factbook.usecases.log.checkpoints import CheckpointPorts, checkpoint_all, mark_runs
 from factbook.usecases.memories.ports import MemoryPorts
 from factbook.usecases.memories.remembering import remember
@@ -34,6 +40,7 @@ ADMIN = principal("t1", "ann", admin=True)
 WRITER = principal("t1", "bob", writes=["x", "y"])
 TYPE, WORD, SAID = "acme.planted", "zebra", "giraffe"
 KEY, PLACE = "striped", {"projectId": "x"}
+EVE, ERASED_AT = {"kind": "external", "id": "eve"}, "2026-05-05T05:05:05.005Z"
 PERSON = {"projectId": "x", "participantId": "end-7"}
 SHOWN, HIDDEN = (
     {"projectId": "y", "threadId": "talk", "sessionId": session} for session in ("shown", "hidden")
@@ -62,6 +69,11 @@ class Planted:
     caused: str
     memory: str
     administrator: Gateway
+    world: World
+
+    def erase(self, *selectors: Selector) -> None:
+        """Put these erasures in force."""
+        self.world.erasing = Erasing.of((each, ERASED_AT) for each in selectors)
 
     def get(self, path: str, **query: Any) -> Any:
         return self.gateway.call("GET", f"/v1/memory/{path}", query=query)
@@ -104,6 +116,18 @@ class Planted:
         assert reply.status == 200, reply.text
         return self.memory in {review["fact"]["id"] for review in reply.json["data"]}
 
+    def exports(self, *, entry: bool = False) -> bool:
+        """Whether an administrator's export has the fact, or the entry."""
+        reply = self.administrator.call("GET", "/v1/memory/export")
+        assert reply.status == 200, reply.text
+        lines = list(map(json.loads, reply.text.splitlines()))
+        assert lines.pop() == {"page": {"hasMore": False}}
+        if entry:
+            texts = [json.loads(line["entry"]["text"]) for line in lines if "entry" in line]
+            return self.entry in {text["id"] for text in texts}
+        named = [line[kind]["fact"]["id"] for line in lines for kind in ("fact", "revision") if kind in line]
+        return self.fact in named
+
     def waits(self) -> bool:
         asked = [{"id": self.unheard, "version": 1}]
         return self.retrieve("keyword", "nothing", after=asked).get("degraded") == "index-behind"
@@ -126,9 +150,9 @@ class Planted:
         return self.entry in {each["entry"]["id"] for each in found}
 
     def hears_beside(self) -> bool:
-        """The entry follows, in its thread, the message that is found."""
-        (found,) = self.retrieve("keyword", "opening", source="conversations")["results"]
-        return bool(found.get("after", {}).get("id") == self.entry)
+        """The entry follows, in its thread, a message that is found."""
+        found = self.retrieve("keyword", "opening", source="conversations")["results"]
+        return any(each.get("after", {}).get("id") == self.entry for each in found)
 
     def lists_messages(self) -> bool:
         reply = self.get("threads/talk/messages")
@@ -196,6 +220,7 @@ FACT_ROADS: dict[str, dict[str, Road]] = {
     },
     "GET /v1/memory/agents/{agentId}/memories": {"standing set": lambda here: here.stands()},
     "GET /v1/memory/reviews": {"reviews": lambda here: here.is_reviewed()},
+    "GET /v1/memory/export": {"export": lambda here: here.exports()},
 }
 ENTRY_ROADS: dict[str, dict[str, Road]] = {
     "GET /v1/memory/runs": {
@@ -213,6 +238,7 @@ ENTRY_ROADS: dict[str, dict[str, Road]] = {
         "proof": lambda here: here.answers("runs/hidden/log/proof", sequence=0),
     },
     "GET /v1/memory/log/{logId}": {"by id": lambda here: here.answers(f"log/{here.entry}")},
+    "GET /v1/memory/export": {"export": lambda here: here.exports(entry=True)},
     "GET /v1/memory/threads/{threadId}/messages": {"thread": lambda here: here.lists_messages()},
     "GET /v1/memory/facts/{id}/provenance": {"cause": lambda here: here.traces()},
     "POST /v1/memory/retrieve": {
@@ -229,8 +255,16 @@ NEITHER = {
     "GET /v1/memory/checkpoints",
     "GET /v1/memory/checkpoints/latest",
     "GET /v1/memory/checkpoints/leaves",
+    "POST /v1/memory/refresh/sweep",
+    "POST /v1/memory/erasures",
+    "GET /v1/memory/erasures",
+    "GET /v1/memory/erasures/{id}",
+    "POST /v1/memory/erasures/{id}/resume",
+    "GET /v1/memory/erasures/{id}/receipt",
+    "GET /v1/memory/erasures/export",
+    "POST /v1/memory/erasures/replay",
 }
-"""Routes that show no fact and no entry: salted hashes, settings, who calls."""
+"""Routes that show no fact and no entry of a caller: salted hashes, settings, who calls, how many are due, what was erased."""
 
 CHANGES: dict[str, Callable[[Planted], Any]] = {
     "POST /v1/memory/facts": lambda here: here.post(
@@ -238,6 +272,9 @@ CHANGES: dict[str, Callable[[Planted], Any]] = {
     ),
     "POST /v1/memory/facts/{id}/supersede": lambda here: here.post(f"facts/{here.fact}/supersede", content=1),
     "POST /v1/memory/facts/{id}/verify": lambda here: here.post(f"facts/{here.fact}/verify"),
+    "POST /v1/memory/facts/{id}/hold": lambda here: here.post(f"facts/{here.fact}/hold", reason="x"),
+    "POST /v1/memory/facts/{id}/release": lambda here: here.post(f"facts/{here.fact}/release", reason="x"),
+    "POST /v1/memory/facts/{id}/refresh": lambda here: here.post(f"facts/{here.fact}/refresh"),
     "POST /v1/memory/facts/{id}/confirm": lambda here: here.post(f"facts/{here.memory}/confirm"),
     "POST /v1/memory/facts/{id}/reject": lambda here: here.post(f"facts/{here.memory}/reject"),
     "DELETE /v1/memory/facts/{id}": lambda here: here.gateway.call("DELETE", f"/v1/memory/facts/{here.fact}"),
@@ -250,11 +287,21 @@ def apps() -> dict[str, Any]:
     return {app.name: app for app in load_apps()}
 
 
+@pytest.fixture
+def world(new_world: Any) -> World:
+    made: World = new_world(embedder=WordEmbedder())
+    made.start()
+    return made
+
+
 @pytest.fixture(params=[ADMIN, WRITER], ids=["an administrator", "a writer"])
-def here(request: pytest.FixtureRequest, new_world: Any, apps: dict[str, Any]) -> Planted:
-    world = new_world(embedder=WordEmbedder())
-    world.start()
-    return plant(world, request.param, apps)
+def caller(request: pytest.FixtureRequest) -> Principal:
+    return request.param  # type: ignore[no-any-return]
+
+
+@pytest.fixture
+def here(world: World, caller: Principal, apps: dict[str, Any]) -> Planted:
+    return plant(world, caller, apps)
 
 
 def plant(world: World, caller: Principal, apps: dict[str, Any]) -> Planted:
@@ -264,7 +311,11 @@ def plant(world: World, caller: Principal, apps: dict[str, Any]) -> Planted:
         "memory": world.memory,
         "memories": MemoryPorts(world.memory, FakeMemories(world.facts)),
         "policies": world.policies,
-        "logs": SimpleNamespace(store=world.log, vault=world.vault, tree=tree, published=published),
+        "logs": SimpleNamespace(
+            store=world.log, vault=world.vault, tree=tree, published=published, log=world.log_writer
+        ),
+        "portability": SimpleNamespace(exporting=export_ports(world, tree)),
+        "sources": SimpleNamespace(refreshing=SimpleNamespace(facts=world.memory)),
         "searching": SimpleNamespace(
             engine=world.engine, recall=world.recall, index=world.index, backlog=world.backlog
         ),
@@ -274,8 +325,8 @@ def plant(world: World, caller: Principal, apps: dict[str, Any]) -> Planted:
     for app in apps.values():
         app.services = lambda: services
 
-    first = world.write(ADMIN, f"{WORD} " * 12_000, TYPE, scope=PLACE, key=KEY)
-    fact = world.supersede(first, ADMIN, f"{WORD} again " * 6_000)
+    first = world.write(ADMIN, f"{WORD} " * 12_000, TYPE, scope=PLACE, key=KEY, subjects=[EVE])
+    fact = world.supersede(first, ADMIN, f"{WORD} again " * 6_000, subjects=[])
     unheard = world.write(ADMIN, "unheard", TYPE, scope={"projectId": "x"}, deliver=False)
     world.say(ADMIN, "shown", ("ana", "an opening"), scope=SHOWN)
     (entry,) = world.say(ADMIN, "hidden", ("bot", f"a {SAID}"), scope=HIDDEN)
@@ -301,6 +352,7 @@ def plant(world: World, caller: Principal, apps: dict[str, Any]) -> Planted:
         caused.fact.id,
         memory.id,
         gateway.as_(issue(services, ADMIN)),
+        world,
     )
 
 
@@ -331,9 +383,10 @@ def seen(here: Planted, roads: dict[str, dict[str, Road]]) -> dict[str, bool]:
 def test_every_route_that_reads_is_held_to_a_gate_here_or_shows_nothing_of_the_memory(
     apps: dict[str, Any],
 ) -> None:
-    reads = {route.key for app in apps.values() if app.name != "write" for route in app}
+    reads = {route.key for app in apps.values() if app.name != "write" for route in app} - set(CHANGES)
     assert reads == set(FACT_ROADS) | set(ENTRY_ROADS) | NEITHER
-    changes = {route.key for route in apps["write"] if "/facts/{id}" in route.key}
+    changing = [*apps["write"], *apps["refresh"]]
+    changes = {route.key for route in changing if "/facts/{id}" in route.key}
     assert changes | {"POST /v1/memory/blobs", "POST /v1/memory/facts"} == set(CHANGES)
 
 
@@ -358,3 +411,182 @@ def test_a_clause_in_the_gate_of_the_log_hides_an_entry_on_every_road(
         plant_in_the_gate_of_the_log(patch)
         assert [road for road, shown in seen(here, ENTRY_ROADS).items() if shown] == []
     assert [road for road, shown in seen(here, ENTRY_ROADS).items() if not shown] == []
+
+
+def test_an_erasure_in_force_hides_what_it_names_on_every_road(here: Planted) -> None:
+    """One fact by a subject of a revision that has none any more, one by its id, a memory by its owner."""
+    here.erase(Selector("external", "eve"), Selector("fact", here.unheard), Selector("participant", "end-7"))
+    assert [road for road, shown in seen(here, FACT_ROADS).items() if shown] == []
+
+    here.erase(Selector("external", "someone-else"), Selector("participant", "end-7", "y"))
+    assert [road for road, shown in seen(here, FACT_ROADS).items() if not shown] == []
+
+
+def test_what_is_being_erased_takes_no_write_and_counts_as_found_for_one(here: Planted) -> None:
+    here.erase(Selector("external", "eve"), Selector("participant", "end-7", "x"))
+    administers = here.gateway.call("GET", "/v1/identity/whoami").json["tenantAdmin"]
+    for name, change in CHANGES.items():
+        refused = change(here)
+        if name.endswith(("confirm", "reject", "hold", "release")) and not administers:
+            assert (refused.status, refused.code) == (403, "permission-denied")  # the order of checks
+            continue
+        named = here.memory if name.endswith(("confirm", "reject")) else here.fact
+        assert (refused.status, refused.code) == (409, "erasure-in-progress"), name
+        assert refused.json["error"]["details"] == {"factId": named}, name
+
+
+def test_nobody_writes_about_or_for_whom_is_being_erased(here: Planted) -> None:
+    here.erase(
+        Selector("external", "eve"), Selector("participant", "end-7"), Selector("conversation", "talk")
+    )
+    about = {"type": "acme.note", "scope": PLACE, "content": 1}
+    stated = {"agent": {"id": "copilot"}, "scope": PERSON, "type": TYPE, "text": "They like tea."}
+    message = {"entries": [{"kind": "user-message", "payload": "hello"}]}
+    refused = [
+        here.post("facts", **about, subjects=[EVE]),
+        here.post("facts", **about | {"scope": PERSON}),
+        here.post("facts", **about | {"scope": PERSON}, key="a"),
+        here.post(f"facts/{here.caused}/supersede", content=1, subjects=[EVE]),
+        here.post("remember", **stated),
+        here.post("blobs", size=1, sha256="0" * 64, type=TYPE, scope=PERSON, key="a"),
+        here.post("blobs", size=1, sha256="0" * 64, scope=PERSON),
+        here.post("runs/hidden/log", **message),
+    ]
+    assert [(reply.status, reply.code) for reply in refused] == [(409, "erasure-in-progress")] * len(refused)
+    (item,) = here.post("facts/batch", items=[about | {"subjects": [EVE]}]).json["results"]
+    assert (item["status"], item["error"]["code"]) == (409, "erasure-in-progress")
+    assert here.post("facts", **about).status == 201, "others go on"
+
+
+def test_an_erasure_in_force_hides_the_words_of_the_log_on_every_road(here: Planted) -> None:
+    """By its place an entry is shown without them, and without what could open them; a search finds nothing."""
+    here.erase(Selector("conversation", "talk"))
+    run, entry = here.get("runs/hidden/log").json["data"], here.get(f"log/{here.entry}").json
+    messages = here.get("threads/talk/messages").json["data"]
+    assert [each["id"] for each in (*run, entry, messages[-1])] == [here.entry] * 3
+    for each in (*run, entry, *messages):
+        assert (each.get("payload"), each["payloadErasedAt"]) == (None, ERASED_AT)
+
+    (stored,) = here.get("runs/hidden/log", form="stored").json["data"]
+    assert set(json.loads(stored["canonical"])["payload"]) == {"alg", "ct", "gen", "iv"}
+    assert here.get("runs/hidden/log/verify").json["holds"] is True
+    (proven,) = here.get("runs/hidden/log/proof", sequence=0).json["entries"]
+    assert proven == stored
+
+    (cause,) = (
+        node for node in here.get(f"facts/{here.caused}/provenance").json["nodes"] if node["id"] == here.entry
+    )
+    assert cause["payloadErasedAt"] == ERASED_AT
+    assert not here.hears()
+    assert here.retrieve("keyword", "opening", source="conversations")["results"] == []
+
+
+def test_what_comes_to_name_a_cause_that_is_being_erased_waits_and_says_why(here: Planted) -> None:
+    about = {"type": "acme.note", "scope": PLACE, "content": 1}
+    other = here.post("facts", **about).json["id"]
+    derived = about | {"causedByLogId": [here.entry]}
+    assert "review" not in here.post("facts", **derived).json
+    here.erase(Selector("conversation", "talk"))
+    (item,) = here.post("facts/batch", items=[derived]).json["results"]
+    late = [
+        here.post("facts", **derived).json,
+        here.post("facts", **derived, key="late").json,
+        item["fact"],
+        here.post(f"facts/{other}/supersede", content=2, causedByLogId=[here.entry]).json,
+    ]
+    for fact in late:
+        assert fact["review"] == "pending"
+        there = here.world.facts.head("t1", fact["id"])
+        assert there is not None
+        assert there.fact.review_why == ("derived-from-erased",)
+    assert "review" not in here.post("facts", **about).json
+
+
+def test_a_write_that_is_replayed_while_its_fact_is_erased_answers_nothing_of_it(here: Planted) -> None:
+    body = {"type": "acme.note", "scope": PLACE, "content": "once", "subjects": [EVE]}
+    path = "/v1/memory/facts"
+    assert here.gateway.call("POST", path, body, key="again").status == 201
+    here.erase(Selector("external", "eve"))
+    refused = here.gateway.call("POST", path, body, key="again")
+    assert (refused.status, refused.code) == (409, "erasure-in-progress")
+    assert "once" not in refused.text
+
+
+# -- retention: every road at the very instant
+
+OF_OTHERS = {
+    "after": "unheard",
+    "standing set": "memory",
+    "block that begins with the standing set": "memory",
+    "reviews": "memory",
+}
+"""The roads that show another fact than the planted one, and which."""
+
+
+def roads_of(here: Planted, fact: str) -> dict[str, Road]:
+    """The roads that show this fact. The type is in use until the last of them has ended, which is the memory."""
+    roads = {name: road for named in FACT_ROADS.values() for name, road in named.items()}
+    shows = {name: OF_OTHERS.get(name, "memory" if name.startswith("type") else "fact") for name in roads}
+    return {name: road for name, road in roads.items() if getattr(here, shows[name]) == fact}
+
+
+def shown_on(here: Planted, roads: dict[str, Road]) -> set[str]:
+    return {name for name, road in roads.items() if road(here)}
+
+
+@pytest.fixture
+def limited(world: World, caller: Principal, apps: dict[str, Any]) -> Planted:
+    """All that is planted is kept for thirty days: the facts by the policy, the memory by its window."""
+    world.policies.put_policy("t1", Policy(retention=KeepLimits(keep_days=30)))
+    return plant(world, caller, apps)
+
+
+def ends(world: World, here: Planted) -> list[tuple[str, str]]:
+    """The planted facts, each with its end, the first to end first."""
+    heads = world.facts.heads("t1", [here.fact, here.unheard, here.memory])
+    found = [(head.fact.expires_at or "", fact_id) for fact_id, head in heads.items()]
+    assert len({at for at, _ in found}) == 3
+    return [(fact_id, at) for at, fact_id in sorted(found)]
+
+
+def test_a_fact_is_shown_until_its_end_and_from_that_instant_on_no_road(
+    world: World, limited: Planted
+) -> None:
+    walked: set[str] = set()
+    for fact, end in ends(world, limited):
+        roads = roads_of(limited, fact)
+        walked |= roads.keys()
+        world.clock.instant = times.add(end, milliseconds=-1)
+        assert shown_on(limited, roads) == roads.keys()
+        world.clock.instant = end
+        assert shown_on(limited, roads) == set()
+    assert walked == seen(limited, FACT_ROADS).keys()
+    for route, change in CHANGES.items():
+        if route != "POST /v1/memory/facts":  # begins a new life of the key
+            refused = change(limited)
+            assert (refused.status, refused.code) == (404, "fact-not-found")
+
+
+def test_a_held_fact_is_shown_past_its_end_and_once_it_is_released_on_no_road(
+    world: World, limited: Planted
+) -> None:
+    facts = [fact for fact, _ in ends(world, limited)]
+    for fact in facts:
+        hold_fact(world.memory, ADMIN, world.operation(), fact, "Case 7")
+        if fact != limited.unheard:
+            world.deliver(*world.facts.heads("t1", [fact]).values())
+    world.clock.advance(days=5_000)
+    for fact in facts:
+        assert shown_on(limited, roads_of(limited, fact)) == roads_of(limited, fact).keys()
+    for fact in facts:
+        release_fact(world.memory, ADMIN, world.operation(), fact, "Case 7")
+    for _ in range(2):  # whether the index has heard of the release makes no difference
+        assert [name for name, shown in seen(limited, FACT_ROADS).items() if shown] == []
+        world.deliver(*world.facts.heads("t1", facts).values())
+
+
+def test_reading_on_every_road_extends_nothing(world: World, limited: Planted) -> None:
+    before = ends(world, limited)
+    world.clock.advance(days=29)
+    assert all(seen(limited, FACT_ROADS).values())
+    assert ends(world, limited) == before

@@ -10,7 +10,7 @@ from factbook.domain.log.sealing import key_name
 from factbook.domain.scope import Scope
 from factbook.ports.deadline import Deadline
 from factbook.usecases.retrieval import index_jobs
-from factbook.usecases.retrieval.messages import drafts_of
+from factbook.usecases.retrieval.messages import LOOK_BACK, drafts_of
 from factbook.usecases.retrieval.recall import recall_messages
 from factbook.usecases.retrieval.retrieve import Question
 
@@ -106,6 +106,28 @@ def test_a_speaker_is_found_by_name(world):
     assert world.recalled(ADMIN, "what did Caroline do", limit=1) == ["I went hiking"]
 
 
+def test_of_equal_messages_that_of_the_speaker_whom_the_query_names_comes_first(world):
+    for number in range(4):
+        world.say(ADMIN, f"r{number}", ("bo", "I like tea"), ("ana", "I like tea"), ("x", "-"), scope=TALK)
+
+    found, _ = recall_messages(world.recall, ADMIN, Question("both", "what tea does Ana like", limit=4))
+
+    assert {each.entry.actor for each in found} == {"ana"}
+
+
+def test_of_equal_messages_that_of_the_run_with_the_best_comes_first(world):
+    said = "a remark on tea"
+    for number in range(12):
+        world.say(
+            ADMIN, f"r{number}", ("bo", said), ("bo", "-"), scope={"projectId": "x", "threadId": f"t{number}"}
+        )
+    world.say(ADMIN, "r7", ("bo", "tea harvest in May"), scope={"projectId": "x", "threadId": "t7"})
+
+    found, _ = recall_messages(world.recall, ADMIN, Question("both", "remark on the tea harvest", limit=2))
+
+    assert [each.entry.run_id for each in found] == ["r7", "r7"]
+
+
 def test_what_is_embedded_names_both_speakers_also_when_one_goes_on_or_a_run_begins(world):
     world.say(ADMIN, "r1", ("ana", "hello"), ("bot", "yes?"), ("bot", "still there?"), scope=TALK)
     world.say(ADMIN, "r2", ("bot", "are you back?"), ("ana", "I am"), scope=TALK)
@@ -126,6 +148,26 @@ def test_what_is_embedded_names_both_speakers_also_when_one_goes_on_or_a_run_beg
         "ana told bot about ana: I am": "bot told ana about bot: are you back?",
         "bot: alone": "",
     }
+
+
+def test_the_message_before_is_of_the_conversation_whatever_its_session_and_whoever_speaks_in_between(world):
+    """Between them lie more messages of another participant than are looked at first, in a thread of the same name."""
+    world.say(ADMIN, "r1", ("ana", "hello"), scope={**TALK, "sessionId": "monday"})
+    for number in range(LOOK_BACK + 2):
+        world.say(ADMIN, f"e{number}", ("eve", "not yours"), scope={**TALK, "participantId": "eve"})
+    world.say(ADMIN, "r2", ("bot", "are you back?"), scope={**TALK, "sessionId": "tuesday"})
+    stored = world.entries.walk(None, None, 100).records
+
+    before = {
+        meaning.text: meaning.before
+        for draft in drafts_of(world.conversations, stored)[0]
+        for meaning in draft.meanings
+    }
+
+    assert before["bot told ana about bot: are you back?"] == "ana told bot about ana: hello"
+    assert "hello" not in before["eve: not yours"]
+    found, _ = recall_messages(world.recall, ADMIN, Question("keyword", "back", limit=1))
+    assert found[0].before.payload["text"] == "hello"
 
 
 def test_messages_are_found_by_their_readers_only(world):
@@ -228,3 +270,24 @@ def test_messages_said_while_the_embedder_is_down_are_caught_up_with(world):
 def test_filters_that_messages_do_not_have_are_refused_rather_than_ignored(world, asked):
     with pytest.raises(BadInput):
         recall_messages(world.recall, ADMIN, asked)
+
+
+def test_what_others_say_changes_neither_the_order_nor_the_scores_of_what_a_reader_finds(world):
+    reader = principal("t1", "ann", writes=("x",))
+    for number in range(15):
+        said = [("ana", f"a remark on tea {number % 4}"), ("bo", "tea is fine"), ("ana", "the harvest")]
+        world.say(ADMIN, f"r{number}", *said, scope=TALK)
+
+    def answered():
+        question = Question("both", "what did Ana say on the tea harvest", limit=20)
+        found, _ = recall_messages(world.recall, reader, question)
+        return [(each.entry.id, each.score) for each in found]
+
+    before = answered()
+    for number in range(30):
+        said = ("ana", "tea harvest, a remark on tea"), ("zoe", "tea tea tea")
+        world.say(ADMIN, f"s{number}", *said, scope={"projectId": "secret", "threadId": "talk"})
+        world.say(admin("t2"), f"r{number}", *said, scope=TALK)
+
+    assert len(before) == 20
+    assert answered() == before

@@ -9,6 +9,8 @@ from support.search_world import WordEmbedder, admin
 from factbook.domain.errors import BadInput, SearchUnavailable, SemanticUnavailable
 from factbook.domain.policy.policies import Policy
 from factbook.ports.retrieval.index import LegFailure
+from factbook.usecases.facts import listing
+from factbook.usecases.retrieval import indexing, retrieve
 
 ADMIN = admin()
 
@@ -36,6 +38,46 @@ def test_a_list_is_newest_first_and_has_no_scores(world):
 
     assert world.words(ADMIN, mode="list") == [f"note {number}" for number in range(11, 1, -1)]
     assert {score for _, score in found.facts} == {None}
+
+
+@pytest.mark.parametrize("named", [{"types": ("acme.note",)}, {"type_prefix": "acme."}])
+def test_a_list_by_type_is_whole_however_many_newer_facts_are_not_answered(world, monkeypatch, named):
+    monkeypatch.setattr(retrieve, "LIST_PAGE", 2)
+    world.write(ADMIN, "still valid")
+    for number in range(30):
+        world.write(ADMIN, f"over {number}", validUntil="2001-01-01T00:00:00Z")
+
+    found = world.find(ADMIN, mode="list", **named)
+
+    assert [fact.content_text for fact, _ in found.facts] == ['"still valid"']
+    assert (found.degraded, found.looked_back_to) == (None, None)
+
+
+def test_a_list_filtered_otherwise_says_how_far_it_looked(world, monkeypatch):
+    monkeypatch.setattr(retrieve, "LIST_PAGE", 2)
+    heads = [world.write(ADMIN, f"note {number}") for number in range(30)]
+
+    found = world.find(ADMIN, mode="list", trust=("verified",))
+
+    assert (found.facts, found.degraded) == ([], "list-incomplete")
+    assert found.looked_back_to == heads[-2 * retrieve.LIST_PAGES].fact.created_at
+
+
+def test_how_far_a_list_looked_is_told_by_what_its_reader_may_see(world, monkeypatch):
+    """When a fact was first written that a reader may not see is not theirs to know."""
+    monkeypatch.setattr(retrieve, "LIST_PAGES", 1)
+    monkeypatch.setattr(listing, "ROWS", 40)
+    for _ in range(60):
+        world.write(ADMIN, "gone by now", retention={"keepDays": 1})
+    seen = world.write(ADMIN, "a note")
+    world.clock.advance(days=2)
+
+    found = world.find(ADMIN, mode="list", trust=("verified",))
+    assert (found.degraded, found.looked_back_to) == ("list-incomplete", seen.fact.created_at)
+
+    world.delete(seen, ADMIN)
+    found = world.find(ADMIN, mode="list", trust=("verified",))
+    assert (found.degraded, found.looked_back_to) == ("list-incomplete", None)
 
 
 def test_keyword_ranks_the_fact_with_more_and_rarer_words_first(world):
@@ -128,6 +170,29 @@ def test_only_what_the_caller_may_see_is_found(world, mode):
     assert found(principal("t1", "bob", writes=["x"])) == {"tea for all", "tea of x", "tea of a talk in x"}
     assert found(principal("t1", "bob", reads_orgs=["o"])) == {"tea for all", "tea of org o"}
     assert found(principal("t2", "ann")) == {"tea of another tenant"}
+
+
+@pytest.mark.parametrize("mode", ["keyword", "semantic", "both"])
+def test_what_the_caller_may_not_see_changes_neither_scores_nor_order(world, mode):
+    ann = principal("t1", "ann", reads=["x"])
+    for text in ("tea with milk", "milk and honey", "tea, tea and more tea with lemon", "honey"):
+        world.write(ADMIN, text, scope={"projectId": "x"})
+
+    def found():
+        facts = world.find(ann, "tea with honey", mode).facts
+        return [(fact.id, score) for fact, score in facts]
+
+    before = found()
+    others = [world.write(ADMIN, f"honey {number}", scope={"projectId": "y"}) for number in range(20)]
+    strangers = [world.write(admin("t2"), "tea with honey " * 3) for _ in range(20)]
+    assert found() == before
+
+    for head in others:
+        world.supersede(head, ADMIN, "tea with honey and lemon and milk")
+    for head in strangers:
+        world.delete(head, admin("t2"))
+    assert len(before) == 4
+    assert found() == before
 
 
 @pytest.mark.parametrize("mode", ["list", "keyword", "semantic", "both"])
@@ -234,13 +299,29 @@ def test_any_query_is_answered(world, mode, query):
     assert len(world.find(ADMIN, query, mode).facts) <= 1
 
 
-def test_a_long_text_is_found_by_words_at_its_start_middle_and_end(wordy):
+def test_a_long_text_is_found_by_words_at_its_start_middle_and_end(wordy, monkeypatch):
+    monkeypatch.setattr(indexing, "LEAST_SECONDS", 120.0)  # however busy this machine is
     filler = "lorem ipsum dolor sit amet " * 19_000
     wordy.write(ADMIN, f"startling {filler} middling {filler} ending")
     wordy.write(ADMIN, "other")
 
     for word in ("startling", "middling", "ending"):
         assert len(wordy.find(ADMIN, word).facts) == 1
+
+
+def test_a_passage_of_a_long_text_is_found_by_its_own_meaning(world):
+    filler = "lorem ipsum dolor sit amet " * 45
+    text = f"{filler}{'the kitten sleeps in a basket ' * 50}{filler}".strip()
+    world.write(ADMIN, text)
+    world.write(ADMIN, "the old kitten walks over the roofs of a town")
+
+    (entry,) = world.index.lookup("t1", [world.find(ADMIN, mode="list").facts[1][0].id]).values()
+    best, second = world.find(ADMIN, "the kitten sleeps in a basket", "semantic").facts
+
+    assert entry.chunks == 4
+    assert (best[0].size or 0) > len(filler)
+    assert best[1] > 0.9 > second[1]
+    assert world.words(ADMIN, "sleeps") == [text]
 
 
 def test_scores_below_the_asked_minimum_are_left_out(world):

@@ -52,6 +52,7 @@ def test_the_url_of_the_embeddings_is_shown_without_credentials(
 ) -> None:
     members.services.settings = replace(
         members.services.settings,
+        search_sqlite="index.sqlite",
         memory_embeddings="openai-compat",
         memory_embeddings_url=url,
         memory_embeddings_model="m",

@@ -98,7 +98,7 @@ def test_every_request_is_one_metric_record_under_its_route(exhibit: Exhibit) ->
     for record in metrics:
         (described,) = record["_aws"]["CloudWatchMetrics"]
         assert described["Namespace"] == "Factbook"
-        assert described["Dimensions"] == [["function", "route", "service"]]
+        assert described["Dimensions"] == [["function", "route", "service"], ["service", "function"]]
         assert record["Requests"] == [1.0]
         assert record["Failures"] == [float(record["status"] >= 500)]
         assert record["Refusals"] == [float(400 <= record["status"] < 500)]

@@ -1,12 +1,15 @@
 """The two stand-ins for AWS: moto inside this process, ministack in a process of its own."""
 
+import copy
 import threading
+from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import boto3
+import pytest
 from botocore.config import Config
 
 from factbook.ports.clock import Clock
@@ -29,7 +32,7 @@ class Aws:
         if service in OF_SERVICE:
             config = config.merge(OF_SERVICE[service])
         return make(
-            service,
+            service.partition("/")[0],
             region_name=REGION,
             endpoint_url=self.endpoint,
             aws_access_key_id=CREDENTIALS[0],
@@ -45,21 +48,38 @@ class Aws:
 def moto() -> Iterator[Aws]:
     """moto, serialised: its DynamoDB loses conditional writes when threads interleave."""
     from moto import mock_aws  # a second of imports that most tests do without
+    from moto.dynamodb.models import DynamoDBBackend, Table
+    from moto.dynamodb.models.dynamo_type import DynamoType
     from moto.dynamodb.responses import DynamoHandler
 
     lock = threading.Lock()
-    dispatch = DynamoHandler.call_action
+    dispatch, update = DynamoHandler.call_action, DynamoDBBackend.update_item
 
     def one_at_a_time(self: Any) -> Any:
         with lock:
             return dispatch(self)
 
-    DynamoHandler.call_action = one_at_a_time
-    try:
+    def rows_alone(self: Any, memo: Any) -> Any:
+        """What a cancelled transaction goes back to. moto copied every value of the table, for each operation anew."""
+        kept = copy.copy(self)
+        kept.items = defaultdict(dict, {key: copy.copy(row) for key, row in self.items.items()})
+        return kept
+
+    def update_anew(self: Any, table_name: str, key: dict[str, Any], *what: Any, **named: Any) -> Any:
+        """moto changes an item where it is, and what a transaction goes back to holds that item too."""
+        table = self.get_table(table_name)
+        row = table.items.get(DynamoType(key[table.hash_key_attr]), {})
+        place = DynamoType(key[table.range_key_attr])
+        if place in row:
+            row[place] = copy.deepcopy(row[place])
+        return update(self, table_name, key, *what, **named)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(DynamoHandler, "call_action", one_at_a_time)
+        patch.setattr(Table, "__deepcopy__", rows_alone, raising=False)
+        patch.setattr(DynamoDBBackend, "update_item", update_anew)
         with mock_aws():
             yield _made(Aws(None, settings()))
-    finally:
-        DynamoHandler.call_action = dispatch
 
 
 @contextmanager

@@ -2,7 +2,7 @@
 
 import hashlib
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from factbook.adapters.dynamodb.key_parts import part, shard_of
@@ -13,11 +13,18 @@ from factbook.domain.facts.type_order import type_place
 from factbook.domain.policy.policies import Policy
 from factbook.ports.access.stores import Token
 from factbook.ports.clock import Clock
-from factbook.ports.facts.store import Head, Row
+from factbook.ports.contention import Contended
+from factbook.ports.facts.blobs import StoredObject
+from factbook.ports.facts.joint import Change
+from factbook.ports.facts.store import Head, Row, review_since
+from factbook.ports.log.entries import StoredEntry
 from factbook.ports.memories.store import ReviewRow
 from factbook.settings import Settings
 from factbook.usecases.facts.ports import FactPorts
-from factbook.wiring.services import Services
+from factbook.usecases.log.appending import LogWriter
+from factbook.usecases.provenance.joint import LoggedChanges
+from factbook.wiring.services import Services, SystemClock
+from support.log_fakes import FakeLog
 
 LISTING_SHARDS, ADMIN_SHARDS = 4, 8
 _Partition = tuple[str, str | None, int, bool]
@@ -37,19 +44,34 @@ class FakeClock:
         return self.instant
 
 
+class ClockAhead(SystemClock):
+    """The system's time and `seconds` more: a wait is over as soon as they are added."""
+
+    seconds = 0.0
+
+    def now(self) -> str:
+        return times.add(super().now(), seconds=self.seconds)
+
+
 class FakeFacts:
     """FactStore in dictionaries; every method is one atomic step."""
 
     def __init__(self) -> None:
-        self.lock = threading.Lock()
+        self.lock = threading.RLock()
         self.rows_read = 0
+        self.heads_read = 0
         self.queries = 0
         self._heads: dict[tuple[str, str], Head] = {}
         self._revisions: dict[tuple[tuple[str, str], int | None], dict[int, Fact]] = {}
         self._rows: dict[_Partition, dict[str, Row]] = {}
+        self._beside: dict[_Partition, dict[str, Row]] = {}
+        """Rows of confirmed texts beside heads of other types: by type alone."""
+        self._retyped: dict[_Partition, list[Row]] = {}
+        """Rows of revisions whose next one was of another type: by type alone."""
 
     def head(self, tenant: str, fact_id: str) -> Head | None:
         with self.lock:
+            self.heads_read += 1
             return self._heads.get((tenant, fact_id))
 
     def revision(self, head: Head, version: int) -> Fact | None:
@@ -70,6 +92,7 @@ class FakeFacts:
     def heads(self, tenant: str, fact_ids: Sequence[str]) -> dict[str, Head]:
         assert len(fact_ids) <= 100
         with self.lock:
+            self.heads_read += len(fact_ids)
             return {each: self._heads[tenant, each] for each in fact_ids if (tenant, each) in self._heads}
 
     def create(self, head: Head) -> Head | None:
@@ -79,17 +102,24 @@ class FakeFacts:
     def advance(self, before: Head, closed: Fact, after: Head) -> Head | None:
         with self.lock:
             there = self._heads.get(_where(before))
-            if there is None or (there.edition, there.life) != (before.edition, before.life):
+            if there is None:
+                raise Contended
+            if (there.edition, there.life) != (before.edition, before.life):
                 return there
             kept = self._revisions.setdefault((_where(before), before.life), {})
             assert closed.version not in kept, "a revision is written once"
             kept[closed.version] = closed
+            if closed.type != after.fact.type:
+                for partition in self._partitions(replace(before, fact=closed)):
+                    self._retyped.setdefault(partition, []).append(_row(Head(closed)))
             return self._put(after)
 
     def amend(self, before: Head, after: Head) -> Head | None:
         with self.lock:
             there = self._heads.get(_where(before))
-            if there is None or (there.edition, there.life) != (before.edition, before.life):
+            if there is None:
+                raise Contended
+            if (there.edition, there.life) != (before.edition, before.life):
                 return there
             return self._put(after)
 
@@ -107,7 +137,7 @@ class FakeFacts:
         closed: bool = False,
         of_type: str | None = None,
     ) -> tuple[list[Row], bool]:
-        rows = self._partition(tenant, container, shard, closed=closed)
+        rows = self._partition(tenant, container, shard, closed=closed, by_type=of_type is not None)
         rows = [row for row in rows if row.order < before and of_type in (None, row.type)]
         return self._read(sorted(rows, key=lambda row: row.order, reverse=True), limit)
 
@@ -122,13 +152,17 @@ class FakeFacts:
         *,
         closed: bool = False,
     ) -> tuple[list[Row], bool]:
-        rows = self._partition(tenant, container, shard, closed=closed)
+        rows = self._partition(tenant, container, shard, closed=closed, by_type=True)
         placed = sorted((type_place(row.type, row.order), row.fact_id, row) for row in rows)
         return self._read([row for place, _, row in placed if first <= place <= last], limit)
 
-    def _partition(self, tenant: str, container: str | None, shard: int, *, closed: bool) -> list[Row]:
+    def _partition(
+        self, tenant: str, container: str | None, shard: int, *, closed: bool, by_type: bool
+    ) -> list[Row]:
+        where = (tenant, container, shard, closed)
         with self.lock:
-            return list(self._rows.get((tenant, container, shard, closed), {}).values())
+            others = [*self._beside.get(where, {}).values(), *self._retyped.get(where, [])]
+            return [*self._rows.get(where, {}).values(), *(others if by_type else [])]
 
     def _read(self, rows: list[Row], limit: int) -> tuple[list[Row], bool]:
         with self.lock:
@@ -142,22 +176,52 @@ class FakeFacts:
             self._unlist(self._heads.pop((tenant, fact_id)))
 
     def _put(self, head: Head) -> None:
+        unmarked = head.fact.model_copy(update={"stale": None, "stale_reason": None})
+        head = replace(head, fact=unmarked)
         if _where(head) in self._heads:
             self._unlist(self._heads[_where(head)])
         self._heads[_where(head)] = head
         for partition in self._partitions(head):
             self._rows.setdefault(partition, {})[head.fact.id] = _row(head)
+            if head.confirmed is not None and head.two_types:
+                self._beside.setdefault(partition, {})[head.fact.id] = _row(head.confirmed)
 
     def _unlist(self, head: Head) -> None:
         for partition in self._partitions(head):
             del self._rows[partition][head.fact.id]
+            self._beside.get(partition, {}).pop(head.fact.id, None)
 
     def _partitions(self, head: Head) -> list[_Partition]:
         fact, closed = head.fact, not head.fact.current
+        if fact.invalidation_reason == "erased" and head.erasure is not None:
+            return []
         return [
             (fact.scope.tenant_id, container, shard_of(fact.id, self.shards(container)), closed)
             for container in (fact.scope.container, None)
         ]
+
+
+class FakeJoint:
+    """JointStore over the two fakes: one atomic step of both."""
+
+    def __init__(self, facts: FakeFacts, log: FakeLog) -> None:
+        self._facts = facts
+        self._log = log
+
+    def put(self, entry: StoredEntry, change: Change) -> Head | StoredEntry | None:
+        before = change.before
+        with self._facts.lock, self._log.lock:
+            there = self._facts.head(*_where(before))
+            if there is None:
+                raise Contended
+            if (there.edition, there.life) != (before.edition, before.life):
+                return there
+            taken = self._log.put([entry])
+            if taken is not None:
+                return taken
+            if change.closed is None:
+                return self._facts.amend(before, change.after)
+            return self._facts.advance(before, change.closed, change.after)
 
 
 class FakeMemories:
@@ -168,32 +232,35 @@ class FakeMemories:
     def __init__(self, facts: FakeFacts) -> None:
         self._facts = facts
 
-    def of_owner(self, tenant: str, owner: str, agent: str) -> list[Head]:
-        return [head for head in self._memories(tenant, agent) if head.fact.owner == owner]
+    def of_owner(self, tenant: str, owner: str, agent: str, now: str) -> list[Head]:
+        return [head for head in self._memories(tenant, agent, now) if head.fact.owner == owner]
 
-    def of_account(self, tenant: str, agent: str) -> list[Head]:
-        return [head for head in self._memories(tenant, agent) if head.fact.reach == "account"]
+    def of_account(self, tenant: str, agent: str, now: str) -> list[Head]:
+        return [head for head in self._memories(tenant, agent, now) if head.fact.reach == "account"]
 
     def reviews(
         self, tenant: str, state: str, shard: int, before: str, limit: int
     ) -> tuple[list[ReviewRow], bool]:
         found = []
-        for fact in (head.fact for head in self._of(tenant)):
+        for head in self._of(tenant):
+            fact, since = head.fact, review_since(head)
             rejected = fact.reach == "account-rejected"
-            waits = fact.review is not None or fact.reach == "account-proposed"
-            order = f"{fact.updated_at}|{fact.id}"
-            if fact.current and order < before and shard_of(fact.id, self.review_shards) == shard:
-                found += [ReviewRow(order, fact.id)] if (rejected if state == "rejected" else waits) else []
+            order = f"{since}|{fact.id}"
+            if fact.current and since and order < before and shard_of(fact.id, self.review_shards) == shard:
+                found += [ReviewRow(order, fact.id)] if rejected is (state == "rejected") else []
         found.sort(key=lambda row: row.order, reverse=True)
         return found[:limit], len(found) >= limit
 
-    def _memories(self, tenant: str, agent: str) -> list[Head]:
+    def _memories(self, tenant: str, agent: str, now: str) -> list[Head]:
         heads = self._of(tenant)
         both = [*heads, *(head.confirmed for head in heads if head.confirmed is not None)]
         return [
-            head
+            replace(head, confirmed=None)
             for head in both
-            if head.fact.agent_id == agent and head.fact.current and head.fact.reach != "account-rejected"
+            if (head.confirmed is not None or not head.fact.expired(now))
+            and head.fact.agent_id == agent
+            and head.fact.current
+            and head.fact.reach != "account-rejected"
         ]
 
     def _of(self, tenant: str) -> list[Head]:
@@ -216,11 +283,12 @@ def _row(head: Head) -> Row:
         pending_review=alone and fact.review is not None,
         agent_id=fact.agent_id,
         owner=fact.owner,
+        two_types=head.two_types,
     )
 
 
 class FakeBlobs:
-    """BlobStore in a dictionary. `pending` holds uploads nobody named yet; `upload` stands for the caller's PUT.
+    """BlobStore and BlobWalk in a dictionary. `pending` holds uploads nobody named yet; `upload` stands for the caller's PUT.
 
     It keeps one version of each, and removes nothing while `removes` is false.
     """
@@ -230,6 +298,7 @@ class FakeBlobs:
         self.bodies: dict[str, bytes] = {}
         self.removes = True
         self.pending: set[str] = set()
+        self.stored_at: dict[str, str] = {}
 
     def new_ref(self, tenant: str, fact_id: str, name: str) -> str:
         return f"blob://s3/fake/facts/{part(tenant).replace('/', '%2F')}/{fact_id}/{name}"
@@ -254,6 +323,11 @@ class FakeBlobs:
         with self.lock:
             self.pending.discard(ref)
 
+    def unclaim(self, ref: str) -> None:
+        with self.lock:
+            if ref in self.bodies:
+                self.pending.add(ref)
+
     def stat(self, ref: str) -> tuple[int, str] | None:
         with self.lock:
             body = self.bodies.get(ref)
@@ -266,8 +340,27 @@ class FakeBlobs:
             self.bodies.pop(ref, None)
             self.pending.discard(ref)
 
-    def download_url(self, ref: str) -> str:
-        return f"https://blobs.example/{ref.removeprefix('blob://')}"
+    def of_fact(self, tenant: str, fact_id: str) -> Iterator[StoredObject]:
+        objects, _ = self.of_tenant(tenant, None, 1_000)
+        yield from (each for each in objects if each.fact_id == fact_id)
+
+    def of_tenant(self, tenant: str, after: str | None, limit: int) -> tuple[list[StoredObject], str | None]:
+        folder = self.new_ref(tenant, "", "").rstrip("/") + "/"
+        with self.lock:
+            names = sorted(ref for ref in self.bodies if ref.startswith(folder) and ref > (after or ""))
+        objects = [self._stored(ref) for ref in names[:limit]]
+        return objects, names[limit - 1] if len(names) > limit else None
+
+    def _stored(self, ref: str) -> StoredObject:
+        fact_id, name = ref.split("/")[-2:]
+        return StoredObject(fact_id, name, "1", self.stored_at.get(ref, ""))
+
+    def remove(self, tenant: str, objects: Sequence[StoredObject]) -> None:
+        for each in objects:
+            self.discard(self.new_ref(tenant, each.fact_id, each.name))
+
+    def download_url(self, ref: str, seconds: int) -> str:
+        return f"https://blobs.example/{ref.removeprefix('blob://')}?seconds={seconds}"
 
 
 class FakeAccess:
@@ -306,8 +399,27 @@ def _token_order(token: Token) -> str:
     return f"{token.created_at}|{token.id}"
 
 
-def fake_memory(clock: Clock) -> FactPorts:
-    return FactPorts(FakeFacts(), FakeBlobs(), clock, lambda: b"k" * 32, lambda _: Policy(), lambda: True)
+def fake_memory(clock: Clock, facts: FakeFacts | None = None, log: LogWriter | None = None) -> FactPorts:
+    """`log`: where changes have their entries, if they have any; its store is a FakeLog."""
+    facts = facts or FakeFacts()
+    return FactPorts(
+        facts,
+        FakeBlobs(),
+        clock,
+        lambda: b"k" * 32,
+        lambda _: Policy(),
+        lambda: True,
+        commit_with_entry=lambda *asked: logged_changes(facts, log or _no_log()).commit(*asked),
+    )
+
+
+def logged_changes(facts: FakeFacts, log: LogWriter) -> LoggedChanges:
+    assert isinstance(log.store, FakeLog)
+    return LoggedChanges(log, FakeJoint(facts, log.store))
+
+
+def _no_log() -> LogWriter:
+    raise AssertionError("a test on fakes without a log wrote an entry")
 
 
 def fake_services(clock: Clock | None = None) -> Services:
@@ -317,8 +429,10 @@ def fake_services(clock: Clock | None = None) -> Services:
         raise AssertionError("a test on fakes asked for AWS")
 
     services = Services(Settings(), clock or FakeClock(), no_client)
-    services.__dict__["memory"] = FactPorts(
-        FakeFacts(), FakeBlobs(), services.clock, lambda: b"k" * 32, lambda _: Policy(), lambda: True
+    facts = FakeFacts()
+    services.__dict__["memory"] = replace(
+        fake_memory(services.clock, facts),
+        commit_with_entry=lambda *asked: logged_changes(facts, services.logs.log).commit(*asked),
     )
     services.__dict__["access"] = FakeAccess()
     return services

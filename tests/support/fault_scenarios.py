@@ -18,13 +18,21 @@ from moto.backends import get_backend
 from moto.core import DEFAULT_ACCOUNT_ID
 
 from factbook.adapters.policy.dynamodb_policies import DynamoPolicies
+from factbook.api import app as api
+from factbook.domain import times
+from factbook.domain.portability.lines import FORMAT, VERSION
+from factbook.domain.strict_json import Json, dump_json
+from factbook.ports.deadline import NEVER
+from factbook.usecases.log import appending
 from factbook.usecases.policy.policies import TRUST_SECONDS, KnownPolicies
-from factbook.wiring.services import Services
+from factbook.wiring.services import Services, SystemClock
 from support import emulators
 from support.emulators import Aws
 from support.faults import WORDS_OF_THE_STORE, Fault, Killed, Wire
 from support.gateway import ROOT, Gateway, Reply
+from support.moved_records import AT, a_fact, a_run
 from support.principals import issue, principal
+from support.source_world import FakeHandlers, FakeSource, fetched
 from support.tables import REGION
 
 DOCUMENT = ROOT / "docs" / "faults.md"
@@ -48,6 +56,8 @@ class Scenario:
     struck_at: tuple[str, ...] = ()
     """The steps that are this route's own; the others are struck under another name."""
     look: Callable[["FaultedTenant"], Story] = lambda tenant: tenant.facts()
+    retried_after: float = 0
+    """Seconds that pass before each next send: what a dead process had taken has run out by then."""
 
 
 @dataclass(frozen=True)
@@ -94,15 +104,28 @@ class FaultyService:
         # Nobody waits here, so each look at a policy is that of a later moment.
         self.calm.policies = KnownPolicies(store, itertools.count(0, TRUST_SECONDS).__next__)
         self._gateway = Gateway(self.calm)
+        self.handlers = FakeHandlers()
+        """What mirrored facts come from: every source says `v2`."""
+        self.handlers.sources.default_factory = lambda: FakeSource(says=fetched("v2"))
 
     def calmly(self, token: str) -> Gateway:
         self._gateway.services = self.calm
         return self._gateway.as_(token)
 
-    def in_a_new_process(self, token: str) -> Gateway:
-        """Its functions trust no token yet and hold nothing; their calls go over the wire."""
-        self._gateway.services = Services(self.settings, None, self.wire.client)
+    def in_a_new_process(self, token: str, later: float) -> Gateway:
+        """Its functions trust no token yet and hold nothing; their calls go over the wire. It runs so many seconds later."""
+        services = Services(self.settings, _Later(later), self.wire.client)
+        services.sources.__dict__["handlers"] = self.handlers
+        self._gateway.services = services
         return self._gateway.as_(token)
+
+
+class _Later(SystemClock):
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+
+    def now(self) -> str:
+        return times.add(super().now(), seconds=self._seconds)
 
 
 @dataclass
@@ -117,6 +140,7 @@ class FaultedTenant:
         self._tenant = tenant = f"tenant-{uuid.uuid4()}"
         self._admin = issue(self.faulty.calm, principal(tenant, "admin", admin=True))
         self._reader = issue(self.faulty.calm, principal(tenant, "reader", "service"))
+        self._sends = 0
         self._boss = issue(self.faulty.calm, principal(tenant, "boss", admin=True))
         self.faulty.wire.reset()
         self.context = self.scenario.prepare(self.faulty.calmly(self._admin))
@@ -128,7 +152,9 @@ class FaultedTenant:
                 del table.items[partition]
 
     def send(self, key: str | None) -> Reply:
-        return self.scenario.send(self.faulty.in_a_new_process(self._admin), self.context, key)
+        later = self._sends * self.scenario.retried_after
+        self._sends += 1
+        return self.scenario.send(self.faulty.in_a_new_process(self._admin, later), self.context, key)
 
     @property
     def reader(self) -> Gateway:
@@ -150,6 +176,21 @@ class FaultedTenant:
             assert reader.call("GET", f"/v1/memory/facts/{fact['id']}").json == fact
         ids = {fact["id"] for fact in listed} | set(self.context.get("ids", ()))
         return sorted((self._life(reader, fact_id) for fact_id in ids), key=repr)
+
+    def holds(self) -> Story:
+        """The facts, which of them are held, and what the run of holds tells of them."""
+        held = ["legalHold" in fact.get("retention", {}) for fact in _page(self.reader, "/v1/memory/facts")]
+        admin = self.admin
+        answer = admin.call("GET", "/v1/memory/runs/_holds/log")
+        told = [entry["payload"]["action"] for entry in answer.json["data"]] if answer.status == 200 else []
+        assert not told or admin.call("GET", "/v1/memory/runs/_holds/log/verify").json["holds"] is True
+        return [self.facts(), held, told]
+
+    def mirrored(self) -> Story:
+        """The facts, and whether each is stale by its stated time."""
+        reader = self.reader
+        listed = _page(reader, "/v1/memory/facts")
+        return [self.facts(), sorted(str(fact.get("staleReason")) for fact in listed)]
 
     def memories(self) -> Story:
         """All lives of the memories, and the standing sets of their owner and of another administrator."""
@@ -345,8 +386,31 @@ def _fact(gateway: Gateway, content: Any = "v1", **fields: Any) -> Context:
     return {"id": fact["id"], "ids": [fact["id"]]}
 
 
+def _mirrored(content: str) -> Callable[[Gateway], Context]:
+    """A fact of that content that was last seen to agree with its source long ago. Its host is nobody else's: a process that
+    was killed has a place there for a while.
+    """
+
+    def prepare(gateway: Gateway) -> Context:
+        source = {
+            "kind": "http-api",
+            "uri": f"https://{uuid.uuid4().hex}.example/price",
+            "freshness": {"ttlSeconds": 3600, "lastVerifiedAt": "2026-01-01T00:00:00Z"},
+            "refresh": {"strategy": "manual"},
+        }
+        return _fact(gateway, content, source=source)
+
+    return prepare
+
+
 def _keyed_fact(gateway: Gateway) -> Context:
     return _fact(gateway, key="k")
+
+
+def _held(gateway: Gateway) -> Context:
+    made = _fact(gateway)
+    assert gateway.call("POST", f"{FACT}/hold".format(**made), WHY).status == 200
+    return made
 
 
 def _deleted_key(gateway: Gateway) -> Context:
@@ -426,6 +490,28 @@ def _token(gateway: Gateway) -> Context:
     return {"token": gateway.call("POST", "/v1/access/tokens", body).json["id"]}
 
 
+def _begun_import(records: Callable[[str], list[Json]]) -> Callable[[Gateway], Context]:
+    """An import of some records of the tenant, of which none is in."""
+
+    def prepare(gateway: Gateway) -> Context:
+        tenant = gateway.call("GET", "/v1/identity/whoami").json["tenantId"]
+        header = {"format": FORMAT, "version": VERSION, "tenant": tenant, "exportedAt": AT, "leaves": 0}
+        lines = [{"header": header}, *records(tenant)]
+        assert _import(gateway, lines[:1]).status == 200
+        return {"lines": lines}
+
+    return prepare
+
+
+def _import(gateway: Gateway, lines: list[Json], **at: str) -> Reply:
+    body = "".join(f"{dump_json(line)}\n" for line in lines)
+    return gateway.call("POST", "/v1/memory/import", raw=body, query={"file": "0" * 32, **at})
+
+
+def _imports(gateway: Gateway, context: Context, _: str | None) -> Reply:
+    return _import(gateway, context["lines"], at="0")
+
+
 def _posts(path: str, body: Any) -> Callable[[Gateway, Context, str | None], Reply]:
     def send(gateway: Gateway, context: Context, key: str | None) -> Reply:
         return gateway.call("POST", path.format(**context), body, key=key)
@@ -441,6 +527,7 @@ def _deletes(path: str, **query: Any) -> Callable[[Gateway, Context, str | None]
 
 
 FACT, NOTE = "/v1/memory/facts/{id}", {"type": "note", "content": "v1"}
+WHY = {"reason": "Case 7"}
 KEYED = NOTE | {"key": "k", "content": "v2"}
 REMEMBER = "/v1/memory/remember"
 STATED = {"agent": {"id": "copilot"}, "type": "memory", "key": "business", "text": "We sell parts."}
@@ -451,7 +538,9 @@ ROBOT = {"actor": {"kind": "service", "id": "robot"}}
 HEAD, CHANGE, BLOB = "GetItem facts", "TransactWriteItems facts", "PutObject blobs"
 CLAIM = "DeleteObjectTagging blobs"
 NEW, TOKEN = "PutItem facts", "PutItem access"
+LEASE = TOKEN
 STANDING = "Query facts"
+LOGGED = "TransactWriteItems facts log"
 TAIL, ENTRY = "Query log", "PutItem log"
 SCENARIOS = [
     Scenario("POST /v1/memory/facts", _posts("/v1/memory/facts", NOTE)),
@@ -515,6 +604,20 @@ SCENARIOS = [
         struck_at=(NEW,),
     ),
     Scenario(
+        "POST /v1/memory/facts/{id}/hold",
+        _posts(f"{FACT}/hold", WHY),
+        _fact,
+        look=FaultedTenant.holds,
+        struck_at=(HEAD, TAIL, LOGGED),
+    ),
+    Scenario(
+        "POST /v1/memory/facts/{id}/release",
+        _posts(f"{FACT}/release", WHY),
+        _held,
+        look=FaultedTenant.holds,
+        struck_at=(HEAD, TAIL, LOGGED),
+    ),
+    Scenario(
         "POST /v1/memory/remember", _remembers(), look=FaultedTenant.memories, struck_at=(STANDING, NEW)
     ),
     Scenario(
@@ -551,6 +654,24 @@ SCENARIOS = [
         _proposed_again,
         look=FaultedTenant.memories,
         struck_at=(HEAD, CHANGE),
+    ),
+    Scenario(
+        "POST /v1/memory/facts/{id}/refresh, unchanged",
+        _posts(f"{FACT}/refresh", {}),
+        _mirrored("v2"),
+        takes_key=False,
+        struck_at=(LEASE, HEAD, NEW, "DeleteItem access"),
+        look=FaultedTenant.mirrored,
+        retried_after=31,
+    ),
+    Scenario(
+        "POST /v1/memory/facts/{id}/refresh, changed",
+        _posts(f"{FACT}/refresh", {}),
+        _mirrored("v1"),
+        takes_key=False,
+        struck_at=(TAIL, "TransactWriteItems facts log"),
+        look=FaultedTenant.mirrored,
+        retried_after=31,
     ),
     Scenario(
         "DELETE /v1/memory/facts/{id}, of a proposal over a confirmed memory",
@@ -602,13 +723,33 @@ SCENARIOS = [
         look=_run,
         struck_at=("Query keys", "GenerateDataKey kms", "PutItem keys", ENTRY),
     ),
+    Scenario(
+        "POST /v1/memory/import, a fact",
+        _imports,
+        _begun_import(a_fact),
+        takes_key=False,
+        struck_at=("BatchGetItem facts", CHANGE, TOKEN),
+    ),
+    Scenario(
+        "POST /v1/memory/import, a run",
+        _imports,
+        _begun_import(a_run),
+        takes_key=False,
+        look=_run,
+        struck_at=("BatchGetItem log", "GetItem log", TAIL, "TransactWriteItems log", TOKEN),
+    ),
 ]
 
 
 @contextmanager
 def impatient() -> Iterator[None]:
-    """The SDK and the use cases retry at once, and the SDK as often as it is told."""
+    """The SDK and the use cases retry at once, and as often as they are told, however slow this machine is.
+
+    An append gives up after a few tries; in the service it is the request's deadline that ends its 200.
+    """
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(api, "deadline_of", lambda *_: NEVER)
+        patch.setattr(appending, "ATTEMPTS", 5)
         patch.setattr(standard.ExponentialBackoff, "delay_amount", lambda *_: 0)
         patch.setattr(quota.RetryQuota, "acquire", lambda *_: True)
         patch.setattr("time.sleep", lambda _: None)

@@ -76,6 +76,8 @@ class Wire:
     fault: Fault | None = None
     step: str = ""
     stays: bool = False
+    dead: bool = False
+    """Whether the process has been killed: what it still tries, in a `finally`, is nothing that a dead one does."""
     _sends: Counter[str] = field(default_factory=Counter)
     _place: dict[str, int] = field(default_factory=dict)
     _clients: dict[str, Any] = field(default_factory=dict)
@@ -89,13 +91,15 @@ class Wire:
         return self._clients[service]
 
     def reset(self, fault: Fault | None = None, step: str = "", *, stays: bool = False) -> None:
-        self.fault, self.step, self.stays = fault, step, stays
+        self.fault, self.step, self.stays, self.dead = fault, step, stays, False
         self.calls.clear()
         self._sends.clear()
         self._place.clear()
 
     def _send(self, event_name: str, request: AWSPreparedRequest, **_: Any) -> AWSResponse | None:
         invocation = _text(request.headers["amz-sdk-invocation-id"])
+        if self.dead:
+            raise Killed
         with self._lock:
             if invocation not in self._place:
                 self._place[invocation] = len(self.calls)
@@ -110,6 +114,7 @@ class Wire:
         if not struck or self.fault is None:
             return arrive()
         fault = self.fault
+        self.dead = fault.kills
         if fault is Fault.LOST_THEN_CONFLICT:
             fault = Fault.LOST_REPLY if sends == 1 else Fault.CONFLICT
         return _strike(fault, event_name, request, arrive)

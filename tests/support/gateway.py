@@ -64,7 +64,7 @@ class Gateway:
     """What Lambda says of the invocation."""
 
     def __post_init__(self) -> None:
-        for name in ("write", "read"):
+        for name in ("write", "read", "refresh"):
             app = load_app(name)
             app.services = lambda: self.services
             self.apps[name] = app

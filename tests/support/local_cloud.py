@@ -4,13 +4,15 @@ import json
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from factbook_local.testing import Ready, running
+import pytest
+
+from factbook_local.testing import NotReady, Ready, running
 
 TEMPLATE = Path(__file__).parents[1] / "functional" / "local" / "probe" / "template.yaml"
 
@@ -74,10 +76,33 @@ def eventually(what: Callable[[], Any], seconds: float = 30.0) -> Any:
 
 
 @contextmanager
-def probe_cloud(folder: Path, data: Path | None = None) -> Iterator[Cloud]:
+def probe_cloud(
+    folder: Path, data: Path | None = None, env: Mapping[str, str] | None = None
+) -> Iterator[Cloud]:
     """The probe's template, running; the file of its invocations goes on over restarts in one folder."""
     seen = folder / "seen.jsonl"
     with running(
-        folder, template=TEMPLATE, data=data, arguments=["--parameter", f"SeenFile={seen}"]
+        folder, template=TEMPLATE, data=data, env=env, arguments=["--parameter", f"SeenFile={seen}"]
     ) as ready:
         yield Cloud(ready, seen)
+
+
+def refused(folder: Path, *arguments: str, **options: Any) -> str:
+    """What the runner says when it does not start; its exit code is 2 and it says one line, besides what it is about."""
+    with (
+        pytest.raises(NotReady) as refusal,
+        running(
+            folder,
+            template=TEMPLATE,
+            arguments=["--parameter", f"SeenFile={folder / 'seen'}", *arguments],
+            **options,
+        ),
+    ):
+        pass
+    text = str(refusal.value)
+    assert text.startswith("exit code 2\n")
+    told = (line for line in text.splitlines()[1:] if not line.startswith("[runner]"))
+    lines = [line for line in told if not line.endswith("…")]  # on a busy machine
+    assert len(lines) == 1, lines
+    assert lines[0].startswith("factbook: ")
+    return lines[0]

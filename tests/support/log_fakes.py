@@ -1,9 +1,10 @@
 """In-memory ports of the log, honest where it matters: one lock, conditional writes that fail, nothing ever aliased."""
 
+import json
 import os
 import threading
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import astuple, replace
 from itertools import accumulate
 
 from factbook.adapters.dynamodb.key_parts import shard_of
@@ -12,16 +13,19 @@ from factbook.domain.log.merkle import Edge
 from factbook.domain.log.runs import Leaf
 from factbook.domain.log.sealing import KeyName
 from factbook.ports.cipher import Forged
+from factbook.ports.deadline import NEVER, Deadline
 from factbook.ports.log.checkpoints import DirtyRun, Growth, NoteConflict, PublishedNote
 from factbook.ports.log.entries import RunRow, StoredEntry, ThreadPage
 from factbook.ports.log.sealing import SealedKey
+from factbook.ports.log.walks import RunName
+from factbook.ports.walks import Stop, WalkPage
 
 
 class FakeLog:
     """LogStore in a dictionary; `puts` counts attempts, `reads` counts every read."""
 
     def __init__(self) -> None:
-        self.lock = threading.Lock()
+        self.lock = threading.RLock()
         self.puts = 0
         self.reads = 0
         self._entries: dict[tuple[str, str, int], StoredEntry] = {}
@@ -128,6 +132,31 @@ class FakeLog:
         return [replace(entry, thread=None, timestamp=None, opens=None, container=None) for entry in found]
 
 
+class FakeRuns:
+    """RunWalk over the entries of FakeLog: a page of each tenant in turn."""
+
+    def __init__(self, log: FakeLog) -> None:
+        self._log = log
+
+    def walk(self, after: str | None, limit: int) -> WalkPage[RunName]:
+        turn, places = json.loads(after) if after else (0, {})
+        with self._log.lock:
+            runs = sorted((tenant, run) for tenant, run, sequence in self._log._entries if sequence == 0)
+        left = {
+            tenant: own
+            for tenant in sorted({tenant for tenant, _ in runs})
+            if (own := [run for owner, run in runs if owner == tenant and run > places.get(tenant, "")])
+        }
+        if not left:
+            return WalkPage([], None)
+        tenant = list(left)[turn % len(left)]
+        taken = left[tenant][:limit]
+        stops = [Stop(RunName(tenant, run), json.dumps([turn, {**places, tenant: run}])) for run in taken]
+        more = len(left) > 1 or len(left[tenant]) > limit
+        following = json.dumps([turn + (len(left[tenant]) > limit), {**places, tenant: taken[-1]}])
+        return WalkPage(stops, following if more else None)
+
+
 def _in_one_read(found: Sequence[tuple[str, StoredEntry]]) -> int:
     """How many of these one query of DynamoDB reads."""
     sizes = accumulate(len(entry.text.encode()) for _, entry in found)
@@ -169,17 +198,31 @@ class FakeKeys:
             there = self._keys.setdefault((key.tenant, key.name, key.generation), key)
         return None if there == key else there
 
-    def walk(self, tenant: str) -> Iterator[SealedKey]:
+    def walk(self, tenant: str, after: SealedKey | None = None) -> Iterator[SealedKey]:
         with self.lock:
-            found = [key for (owner, _, _), key in self._keys.items() if owner == tenant]
-        yield from found
+            found = {_order(key): key for key in self._keys.values() if key.tenant == tenant}
+        for order in sorted(found):
+            if after is None or order > _order(after):
+                yield found[order]
 
     def destroy(self, key: SealedKey, at: str) -> None:
         with self.lock:
             where = (key.tenant, key.name, key.generation)
             there = self._keys.get(where)
-            if there is not None and there.wrapped is not None:
+            if there is not None and there.destroyed_at is None:
                 self._keys[where] = replace(there, wrapped=None, destroyed_at=at)
+
+    def supply(self, key: SealedKey) -> SealedKey | None:
+        with self.lock:
+            where = (key.tenant, key.name, key.generation)
+            there = self._keys.get(where)
+            if there is None or (there.wrapped, there.destroyed_at) == (None, None):
+                self._keys[where] = there = key
+        return None if there == key else there
+
+
+def _order(key: SealedKey) -> tuple[str | int, ...]:
+    return (*astuple(key.name), key.generation)
 
 
 class FakeWrapper:
@@ -194,6 +237,12 @@ class FakeWrapper:
         plain, wrapped = os.urandom(32), os.urandom(16)
         self._keys[tenant, wrapped] = plain
         return plain, wrapped
+
+    def wrap(self, tenant: str, plain: bytes) -> bytes:
+        self.calls += 1
+        wrapped = os.urandom(16)
+        self._keys[tenant, wrapped] = plain
+        return wrapped
 
     def unwrap(self, tenant: str, wrapped: bytes) -> bytes:
         self.calls += 1
@@ -251,15 +300,15 @@ class FakeTree:
             if there is None or there.sequence < run.sequence:
                 self._dirty[run.tenant, run.run_id] = run
 
-    def dirty_tenants(self) -> Iterator[str]:
+    def dirty_tenants(self, deadline: Deadline = NEVER) -> Iterator[str]:
         with self.lock:
             tenants = list(dict.fromkeys(tenant for tenant, _ in self._dirty))
-        yield from tenants
+        yield from () if deadline.passed else tenants
 
-    def dirty_of(self, tenant: str) -> Iterator[DirtyRun]:
+    def dirty_of(self, tenant: str, deadline: Deadline = NEVER) -> Iterator[DirtyRun]:
         with self.lock:
             marks = [run for run in self._dirty.values() if run.tenant == tenant]
-        yield from marks
+        yield from () if deadline.passed else marks
 
     def clear(self, run: DirtyRun) -> None:
         with self.lock:

@@ -60,8 +60,12 @@ class CheckpointLambda:
 
     def invoke(self, *, FunctionName: str, Payload: bytes) -> Json:  # noqa: N803 - as the SDK names them
         event = json.loads(Payload)
-        assert event.pop("factbook") == "checkpoint"
-        answer = events.checkpoint_now(self.logs, event.pop("tenant"), event.pop("runIds"))
+        kind, tenant = event.pop("factbook"), event.pop("tenant")
+        if kind == "adopt":
+            answer = events.adopt(self.logs, tenant, event.pop("leaves"))
+        else:
+            assert kind == "checkpoint"
+            answer = events.checkpoint_now(self.logs, tenant, event.pop("runIds"))
         assert event == {}
         return {"StatusCode": 200, "Payload": io.BytesIO(json.dumps(answer).encode())}
 

@@ -1,5 +1,6 @@
 """What AWS would ask of a function's role: the SDK's calls as IAM actions, and the template's grants."""
 
+import re
 from collections.abc import Callable, Iterator
 from fnmatch import fnmatchcase
 from types import SimpleNamespace
@@ -66,6 +67,12 @@ def partitions_of(statement: dict[str, Any]) -> tuple[str, ...]:
     return tuple(asked["dynamodb:LeadingKeys"])
 
 
+def _queried(params: dict[str, Any]) -> str:
+    """The partition that a query of a table reads."""
+    named = re.search(r"\bpk = (:\w+)", params.get("KeyConditionExpression", ""))
+    return str(params["ExpressionAttributeValues"][named[1]]["S"]) if named else ""
+
+
 def listed(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
@@ -75,19 +82,24 @@ class CallRecorder:
 
     def __init__(self, make: Callable[[str], Any], settings: Settings) -> None:
         self.seen: set[Access] = set()
-        self.failures: dict[str, list[Answer]] = {}
-        """Operation → what its next calls are answered instead of by the service."""
+        self.failures: dict[str, list[Answer | Callable[[], Answer]]] = {}
+        """Operation → what its next calls are answered instead of by the service, or what happens then and says it."""
         self._make = make
         self._names = {
             settings.facts_table: "FactsTable",
             settings.log_table: "LogTable",
             settings.keys_table: "KeysTable",
             settings.access_table: "AccessTable",
+            settings.vectors_table: "VectorsTable",
             settings.blobs_bucket: "BlobsBucket",
             settings.checkpoints_bucket: "CheckpointsBucket",
             settings.kms_key_id: "DataKey",
             settings.checkpoint_function: "CheckpointFunction",
             settings.index_dead_letters: "IndexDeadLetters",
+            settings.erasure_queue: "ErasureQueue",
+            settings.refresh_function: "RefreshFunction",
+            settings.refresh_queue: "RefreshQueue",
+            settings.refresh_dead_letters: "RefreshDeadLetters",
         }
 
     def client(self, service: str) -> Any:
@@ -100,7 +112,8 @@ class CallRecorder:
         waiting = self.failures.get(model.name)
         if not waiting:
             return None
-        answer = waiting.pop(0)
+        told = waiting.pop(0)
+        answer = told() if callable(told) else told
         if answer is PASS:
             return None
         return SimpleNamespace(status_code=400 if "Error" in answer else 200), answer
@@ -119,18 +132,27 @@ class CallRecorder:
                 for kind, part in item.items():
                     one = "ConditionCheckItem" if kind == "ConditionCheck" else f"{kind}Item"
                     yield from self._table_accesses(one, part)
+        elif operation == "BatchWriteItem":
+            for table, requests in params["RequestItems"].items():
+                for request in requests:
+                    partition = request["DeleteRequest"]["Key"]["pk"]["S"]
+                    yield Access("dynamodb:BatchWriteItem", self._arn(table), partition)
         elif operation == "BatchGetItem":
             for table in params["RequestItems"]:
                 yield Access("dynamodb:BatchGetItem", self._arn(table))
         else:
             index = f"/index/{params['IndexName']}" if "IndexName" in params else ""
             written = params.get("Item") or params.get("Key") or {}
-            partition = written.get("pk", {}).get("S", "")
+            partition = written.get("pk", {}).get("S") or _queried(params)
             yield Access(f"dynamodb:{operation}", self._arn(params["TableName"]) + index, partition)
 
     def _bucket_accesses(self, operation: str, params: dict[str, Any]) -> Iterator[Access]:
         bucket = self._arn(params["Bucket"])
         place = f"{bucket}/{params['Key']}" if "Key" in params else bucket
+        if operation == "DeleteObjects":
+            for each in params["Delete"]["Objects"]:
+                yield Access("s3:DeleteObjectVersion", f"{bucket}/{each['Key']}")
+            return
         action = {
             "HeadObject": "GetObject",
             "ListObjectsV2": "ListBucket",
@@ -145,8 +167,8 @@ class CallRecorder:
     def _other_accesses(self, operation: str, params: dict[str, Any]) -> Iterator[Access]:
         if operation == "Invoke":
             yield Access("lambda:InvokeFunction", self._arn(params["FunctionName"]))
-        elif operation == "SendMessage":
-            yield Access("sqs:SendMessage", self._arn(params["QueueUrl"]))
+        elif "QueueUrl" in params:
+            yield Access(f"sqs:{operation.removesuffix('Batch')}", self._arn(params["QueueUrl"]))
         else:
             yield Access(f"kms:{operation}", self._arn(params["KeyId"]))
 

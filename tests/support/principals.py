@@ -8,6 +8,7 @@ from typing import Any
 from factbook.api.access.authentication import secret_digest, token_text
 from factbook.domain.access.principals import Actor, ActorKind, Principal
 from factbook.ports.access.stores import Token
+from factbook.usecases.policy.policies import KnownPolicies
 from factbook.wiring.services import Services
 from support.gateway import Gateway
 
@@ -50,6 +51,16 @@ class TenantService:
     def __post_init__(self) -> None:
         self._gateway = Gateway(self.services)
         self.admin = self.of("admin", admin=True)
+
+    def know(self) -> None:
+        """This process knows the tenant's policy and what is being erased of it, and trusts that for good."""
+        services = self.services
+        services.policies = KnownPolicies(services.policies, lambda: 0.0)
+        services.policies.policy(self.tenant)
+        erasing = services.erasing(self.tenant)
+        services.__dict__["erasing"] = lambda _: erasing
+        for made_with_it in ("memory", "memories", "logs"):
+            services.__dict__.pop(made_with_it, None)
 
     def of(self, name: str = "ann", kind: ActorKind = "user", **grants: Any) -> Gateway:
         return self.as_(principal(self.tenant, name, kind, **grants))

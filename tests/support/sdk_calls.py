@@ -90,6 +90,8 @@ def _value_size(value: Item) -> int:
         return len(content.encode())
     if kind == "N":
         return math.ceil(len(content.strip("-0.")) / 2) + 1 + content.startswith("-")
+    if kind == "L":
+        return 3 + sum(1 + _value_size(each) for each in content)
     assert kind == "B", kind
     return len(content)
 

@@ -3,12 +3,14 @@
 import hashlib
 import json
 import math
-from collections.abc import Sequence
+import time
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from factbook.adapters.aes_gcm import AesGcm
+from factbook.domain.access.erasing import NOTHING_ERASED, Erasing
 from factbook.domain.access.principals import Principal
 from factbook.domain.errors import SearchUnavailable
 from factbook.domain.log.entries import LogEntry
@@ -25,6 +27,7 @@ from factbook.ports.retrieval.embeddings import EmbeddingFailure, EmbeddingsUnav
 from factbook.ports.retrieval.index import EmbeddingSpace, SearchIndex
 from factbook.ports.retrieval.upkeep import Troubled
 from factbook.ports.walks import Stop, WalkPage
+from factbook.usecases.erasure.reaching import caused_by_erased
 from factbook.usecases.facts import changes as facts
 from factbook.usecases.facts import keyed
 from factbook.usecases.facts.ports import FactPorts
@@ -38,7 +41,7 @@ from factbook.usecases.retrieval.messages import MessagePorts, index_messages
 from factbook.usecases.retrieval.recall import RecallPorts, recall_messages
 from factbook.usecases.retrieval.searching import SearchPorts
 from factbook_search.english import english_tokenizer
-from support.fakes import FakeBlobs, FakeClock, FakeFacts
+from support.fakes import FakeBlobs, FakeClock, FakeFacts, logged_changes
 from support.log_fakes import FakeKeys, FakeLog, FakeWrapper
 from support.logs import StandingClock
 from support.principals import principal
@@ -68,6 +71,7 @@ class WordEmbedder:
         *,
         model: str | None = None,
         within: float | None = None,
+        purpose: str = "document",
     ) -> list[Vector | EmbeddingFailure]:
         self.calls += 1
         self.waited_for.append(within)
@@ -156,19 +160,27 @@ class FakeReader:
 
 @dataclass
 class FakeWalk:
-    """FactWalk over FakeFacts; a cursor is a position in id order."""
+    """FactWalk over FakeFacts; a cursor is the last fact of the page, by tenant and id. `damaged`: ids that cannot be read."""
 
     facts: FakeFacts
+    damaged: frozenset[str] = frozenset()
 
     def heads(self, tenant: str | None, after: str | None, limit: int) -> WalkPage[Head]:
-        ids = sorted((owner, fact_id) for owner, fact_id in self.facts._heads if tenant in (None, owner))
-        start = int(after or 0)
-        page = ids[start : start + limit]
-        stops = [
-            Stop(self.facts.heads(owner, [fact_id])[fact_id], str(start + place + 1))
-            for place, (owner, fact_id) in enumerate(page)
-        ]
-        return WalkPage(stops, str(start + limit) if start + limit < len(ids) else None)
+        last = tuple(json.loads(after)) if after else ("", "")
+        with self.facts.lock:
+            found = {
+                where: head
+                for where, head in self.facts._heads.items()
+                if where > last and tenant in (None, where[0]) and (tenant is None or not is_tombstone(head))
+            }
+            self.facts.heads_read += min(limit, len(found))
+        page = sorted(found)[:limit]
+        stops = [Stop(found[where], json.dumps(where)) for where in page if where[1] not in self.damaged]
+        return WalkPage(stops, json.dumps(page[-1]) if len(found) > limit else None, len(page) - len(stops))
+
+
+def is_tombstone(head: Head) -> bool:
+    return head.fact.invalidation_reason == "erased" and head.erasure is not None
 
 
 class FakeJobs:
@@ -233,8 +245,17 @@ class World:
         self.facts = FakeFacts()
         self.blobs = FakeBlobs()
         self.policies = FakePolicies()
+        self.erasing = NOTHING_ERASED
         self.memory = FactPorts(
-            self.facts, self.blobs, self.clock, lambda: b"k" * 32, self.policies.policy, lambda: True
+            self.facts,
+            self.blobs,
+            self.clock,
+            lambda: b"k" * 32,
+            self.policies.policy,
+            lambda: True,
+            commit_with_entry=self._commit_with_entry,
+            erasing=self.being_erased,
+            derives=self._derives,
         )
         self.backlog = FakeBacklog()
         self.leftovers = FakeBacklog()
@@ -249,6 +270,13 @@ class World:
         self._operations = 0
         self.restart()
 
+    def _derives(self, tenant: str, causes: Iterable[str]) -> bool:
+        return caused_by_erased(self.log, self.being_erased(tenant), tenant, causes)
+
+    def _commit_with_entry(self, *asked: Any) -> Head | None:
+        log = LogWriter(self.log, self.vault, self.log_clock)
+        return logged_changes(self.facts, log).commit(*asked)
+
     def restart(self) -> None:
         """New processes: what they remembered is gone."""
         spaces = None if self.embedder is None else Spaces(self.index, self.embedder)
@@ -262,14 +290,28 @@ class World:
             spaces,
         )
         self.engine = SearchPorts(self.index, TOKENIZER, spaces, sleep=self.sleeps.append)
-        self.vault = Vault(self.keys, self.wrapper, AesGcm())
+        self.vault = Vault(
+            self.keys, self.wrapper, AesGcm(), self.elapsed, self.clock.now, erasing=self.being_erased
+        )
         self.conversations = MessagePorts(self.indexing, self.log, self.vault)
-        self.recall = RecallPorts(self.engine, self.log, self.entries, self.vault)
+        self.recall = RecallPorts(self.engine, self.log, self.entries, self.vault, self.being_erased)
+
+    def elapsed(self) -> float:
+        """The monotonic clock of what is remembered for a while."""
+        return time.monotonic()
+
+    def being_erased(self, tenant: str) -> Erasing:
+        """`erasing` is what is in force, of every tenant."""
+        return self.erasing
 
     def start(self) -> None:
         """Make the first index, as the first tick does."""
         index_jobs.run_jobs(self.ports, Deadline(60))
         self.restart()
+
+    @property
+    def log_writer(self) -> LogWriter:
+        return LogWriter(self.log, self.vault, self.log_clock, erasing=self.being_erased)
 
     @property
     def ports(self) -> IndexJobPorts:
@@ -343,7 +385,7 @@ class World:
         requests = [
             Request("user-message", {"text": words}, speaker, scope=wanted) for speaker, words in said
         ]
-        log = LogWriter(self.log, self.vault, self.log_clock)
+        log = self.log_writer
         entries = append_entries(log, who, run, requests)
         self.log_clock.instant = later_micros("", entries[-1].timestamp)
         if deliver:

@@ -7,12 +7,13 @@ from factbook.adapters.dynamodb_jobs import DynamoJobs
 from factbook.ports.jobs import DONE, Job
 from factbook.settings import Settings, read_settings
 from factbook.usecases.facts.upgrading import FORMAT, UPGRADE
+from factbook_local.dataplane.provision import sized
 from factbook_local.stack import Stack, read_stack
 from factbook_local.template import Template
 from support.gateway import ROOT
 
 REGION = "us-east-1"
-_PSEUDO = {
+PSEUDO = {
     "AWS::Region": REGION,
     "AWS::AccountId": "000000000000",
     "AWS::Partition": "aws",
@@ -25,7 +26,7 @@ _TABLE_FIELDS = ("KeySchema", "AttributeDefinitions", "GlobalSecondaryIndexes")
 
 @cache
 def declared() -> Stack:
-    return read_stack(Template(ROOT / "template.yaml", _PSEUDO))
+    return read_stack(Template(ROOT / "template.yaml", PSEUDO))
 
 
 def make_tables(dynamodb: Any, prefix: str = "") -> list[str]:
@@ -36,6 +37,18 @@ def make_tables(dynamodb: Any, prefix: str = "") -> list[str]:
         made.append(prefix + name)
         dynamodb.create_table(TableName=made[-1], BillingMode="PAY_PER_REQUEST", **fields)
     return made
+
+
+def make_vectors_table(dynamodb: Any, dimensions: int) -> str:
+    """The table of vectors of a deployment that has one."""
+    chosen = {"Search": "dynamodb", "VectorDimensions": str(dimensions), "Embeddings": "built-in"}
+    stack = read_stack(Template(ROOT / "template.yaml", PSEUDO, chosen))
+    name, properties = stack.named("AWS::DynamoDB::Table")["VectorsTable"]
+    fields = {key: properties[key] for key in (*_TABLE_FIELDS, "VectorIndexes") if key in properties}
+    dynamodb.create_table(
+        TableName=name, BillingMode="PAY_PER_REQUEST", **sized(stack.template.resolve(fields))
+    )
+    return name
 
 
 def note_upgraded(dynamodb: Any, access_table: str) -> None:

@@ -18,6 +18,7 @@ PSEUDO = {
 }
 DOMAIN = "arn:aws:es:eu-central-1:123456789012:domain/search"
 OPTIONS = {
+    "Search": "existing",
     "OpenSearchUrl": "https://search.example",
     "OpenSearchDomainArn": DOMAIN,
     "Embeddings": "openai-compat",
@@ -25,6 +26,15 @@ OPTIONS = {
     "EmbeddingsModel": "small",
     "EmbeddingsApiKeyArn": "secret-arn",
     "EmbeddingsApiKeyKmsKeyArn": "secret-key-arn",
+    "OidcIssuer": "https://id.example",
+    "OidcAudience": "https://memory.example",
+    "OidcClaims": '{"tenant": "tid"}',
+    "RefreshSecrets": "factbook/",
+    "RefreshSecretsKmsKeyArn": "tenants-key-arn",
+    "RefreshBuckets": "prices",
+    "RefreshObjectArns": "objects-arn",
+    "RefreshFunctions": "stock",
+    "RefreshFunctionArns": "function-arn",
     "Tracing": "Active",
 }
 

@@ -5,12 +5,14 @@ from typing import Any
 
 import pytest
 
+from factbook.api.app import GATEWAY_SECONDS, RESERVE_SECONDS
+from factbook.api.deadlines import deadline_of
 from factbook.settings import Settings
 from factbook_local.limits import LIMITS
 from factbook_local.openapi import load_apps
-from factbook_local.template import Template
+from factbook_local.template import Template, TemplateError
 
-from .conftest import PSEUDO, ROOT, functions_of
+from .conftest import OPTIONS, PSEUDO, ROOT, functions_of
 
 STREAMS = [
     ("IndexFunction", "FactsTable.StreamArn", "IndexDiscards.Arn"),
@@ -56,6 +58,7 @@ def test_only_what_searches_carries_the_search_layer(template: Template) -> None
     assert carrying == {
         "RetrieveFunction",
         "IndexFunction",
+        "EraseFunction",
         "ReadFunction",
     }  # read: only for include=indexState
 
@@ -75,12 +78,25 @@ def test_no_runtime_escapes_its_answers_to_ascii() -> None:
 
 
 def test_no_request_outlives_the_gateways_thirty_seconds(template: Template) -> None:
+    """A function that works on as well has longer: its requests end within `GATEWAY_SECONDS` whatever it has."""
     serving = {name for name, _ in events_of(template, "HttpApi")}
 
     assert serving
     assert [
         name for name, function in functions_of(template) if name in serving and function["Timeout"] >= 30
-    ] == []
+    ] == ["EraseFunction"]
+    assert GATEWAY_SECONDS < 30
+    assert deadline_of(LongContext, RESERVE_SECONDS, GATEWAY_SECONDS).seconds == (
+        GATEWAY_SECONDS - RESERVE_SECONDS
+    )
+
+
+class LongContext:
+    """Of an invocation that may take a quarter of an hour."""
+
+    @staticmethod
+    def get_remaining_time_in_millis() -> int:
+        return 900_000
 
 
 def test_functions_get_settings_that_the_code_reads(template: Template) -> None:
@@ -100,10 +116,23 @@ def test_the_environment_of_a_function_fits_with_every_parameter_at_its_longest(
             r"^  (\w+):\n(?:    .*\n)*?    MaxLength: (\d+)$", document, re.MULTILINE
         )
     }
+    longest["OidcIssuer"] = "https://".ljust(len(longest["OidcIssuer"]), "x")
+    longest["OidcAlgorithms"] = ",".join(["RS256"] * 10)
     domain = "arn:aws:es:eu-central-1:123456789012:domain/"
     longest["OpenSearchDomainArn"] = domain.ljust(len(longest["OpenSearchDomainArn"]), "x")
+    longest |= dict.fromkeys(("RefreshObjectArns", "RefreshFunctionArns"), "arn")  # in no environment
     bounded = {"CheckpointOrigin", "OpenSearchUrl", "OpenSearchDomainArn", "EmbeddingsUrl", "EmbeddingsModel"}
-    template = Template(ROOT / "template.yaml", PSEUDO, {"Embeddings": "openai-compat", **longest})
+    template = Template(
+        ROOT / "template.yaml",
+        PSEUDO,
+        {
+            "Search": "existing",
+            "Embeddings": "openai-compat",
+            "RefreshObjectArns": OPTIONS["RefreshObjectArns"],
+            "RefreshFunctionArns": OPTIONS["RefreshFunctionArns"],
+            **longest,
+        },
+    )
     template.physical = {name: {"Ref": "x" * 128} for name in template.resources}
 
     assert bounded | {"EmbeddingsApiKeyArn", "Build"} <= longest.keys()
@@ -116,10 +145,11 @@ def test_the_environment_of_a_function_fits_with_every_parameter_at_its_longest(
 def test_a_parameter_that_a_function_gets_has_a_longest_value(template: Template) -> None:
     document = (ROOT / "template.yaml").read_text(encoding="utf-8")
     given = (
-        set(re.findall(r"^        [A-Z_]+: !Ref (\w+)$", document, re.MULTILINE)) - template.resources.keys()
+        set(re.findall(r"^ +[A-Z_]+: (?:!If .*)?!Ref (\w+)\]?$", document, re.MULTILINE))
+        - template.resources.keys()
     )
 
-    assert len(given) >= 7
+    assert len(given) >= 16
     for name in given:
         (declared,) = re.findall(rf"^  {name}:\n((?:    .*\n)*)", document, re.MULTILINE)
         assert "MaxLength" in declared or "AllowedValues" in declared, name
@@ -160,14 +190,30 @@ def test_schedules_take_generated_names_so_that_two_stacks_can_live_in_one_accou
 ) -> None:
     schedules = events_of(template, "ScheduleV2")
 
-    assert [name for name, _ in schedules] == ["IndexFunction", "CheckpointFunction"]
+    assert [name for name, _ in schedules] == [
+        "IndexFunction",
+        "CheckpointFunction",
+        "RefreshFunction",
+        "EraseFunction",
+    ]
     assert [event for _, event in schedules if event.get("OmitName") is not True] == []
 
 
-def test_the_api_answers_no_other_origin(template: Template) -> None:
-    (api,) = template.of_type("AWS::Serverless::HttpApi").values()
+def test_the_api_answers_other_origins_only_where_they_are_named(template: Template) -> None:
+    origins = ["https://a.example", "http://localhost:3000"]
+    named = Template(ROOT / "template.yaml", PSEUDO, {"CorsOrigin": ", ".join(origins)})
 
-    assert "CorsConfiguration" not in api
+    assert "CorsConfiguration" not in template.resolve(template.resources["Api"]["Properties"])
+    cors = named.resolve(named.resources["Api"]["Properties"])["CorsConfiguration"]
+    assert cors["AllowOrigins"] == origins
+    assert cors["AllowHeaders"] == ["authorization", "content-type", "idempotency-key"]
+    assert "AllowCredentials" not in cors
+
+
+@pytest.mark.parametrize("wrong", ["*", "a.example", "https://a.example/path", "https://a.example,*"])
+def test_what_is_no_origin_is_refused(wrong: str) -> None:
+    with pytest.raises(TemplateError, match="CorsOrigin must be origins"):
+        Template(ROOT / "template.yaml", PSEUDO, {"CorsOrigin": wrong})
 
 
 def test_access_logs_hold_neither_tokens_nor_addresses_of_content(template: Template) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from factbook_local.template import Template
 
-from .conftest import DOMAIN, functions_of
+from .conftest import DOMAIN, OPTIONS, PSEUDO, ROOT, functions_of
 
 STREAM = {"dynamodb:DescribeStream", "dynamodb:GetRecords", "dynamodb:GetShardIterator"}
 LOGS = {"logs:CreateLogStream", "logs:PutLogEvents"}
@@ -26,15 +26,25 @@ def items(*actions: str) -> set[str]:
 
 
 QUERY = items("Query")
+SECRETS = "arn:aws:secretsmanager:eu-central-1:123456789012:secret:factbook/*"
 GRANTS = {
     "WriteFunction": {
         "WriteLogs.Arn": LOGS,
-        "FactsTable.Arn": items("GetItem", "PutItem", "DeleteItem"),
+        "FactsTable.Arn": items("GetItem", "BatchGetItem", "Query", "PutItem", "DeleteItem"),
         "FactsTable.Arn/index/memory": QUERY,
         "FactsTable.Arn/index/account": QUERY,
-        "LogTable.Arn": items("GetItem", "Query", "PutItem"),
+        "LogTable.Arn": items("GetItem", "BatchGetItem", "Query", "PutItem"),
+        "LogTable.Arn/index/runs-admin": QUERY,
         "KeysTable.Arn": items("GetItem", "Query", "PutItem"),
-        "AccessTable.Arn": items("GetItem", "PutItem if the key is token|* or policy|* or system"),
+        "AccessTable.Arn": items(
+            "GetItem",
+            "BatchGetItem",
+            "Query if the key is erasing|*",
+            "Query if the key is leaf|*",
+            "PutItem if the key is token|* or policy|* or system",
+            "PutItem if the key is evidence|* or job|import or job|index",
+            "PutItem if the key is issuer",
+        ),
         "BlobsBucket.Arn/facts/*": {
             "s3:GetObject",
             "s3:PutObject",
@@ -43,7 +53,7 @@ GRANTS = {
             "s3:DeleteObjectTagging",
         },
         "BlobsBucket.Arn": {"s3:ListBucket", "s3:ListBucketVersions"},
-        "DataKey.Arn": {"kms:GenerateDataKey", "kms:Decrypt"},
+        "DataKey.Arn": {"kms:GenerateDataKey", "kms:Decrypt", "kms:Encrypt"},
         "CheckpointFunction.Arn": {"lambda:InvokeFunction"},
     },
     "ReadFunction": {
@@ -56,13 +66,22 @@ GRANTS = {
         "FactsTable.Arn/index/memory": QUERY,
         "FactsTable.Arn/index/account": QUERY,
         "FactsTable.Arn/index/reviews": QUERY,
-        "LogTable.Arn": items("GetItem", "Query"),
+        "LogTable.Arn": items("GetItem", "BatchGetItem", "Query"),
         "LogTable.Arn/index/thread": QUERY,
         "LogTable.Arn/index/runs": QUERY,
         "LogTable.Arn/index/runs-admin": QUERY,
-        "KeysTable.Arn": items("GetItem"),
-        "AccessTable.Arn": items("GetItem", "Query", "PutItem if the key is system"),
+        "KeysTable.Arn": items("GetItem", "Query"),
+        "AccessTable.Arn": items(
+            "GetItem",
+            "BatchGetItem",
+            "Query",
+            "PutItem if the key is system or lease|*",
+            "DeleteItem if the key is lease|*",
+            "PutItem if the key is issuer",
+        ),
         "AccessTable.Arn/index/tenant": QUERY,
+        "RefreshFunction.Arn": {"lambda:InvokeFunction"},
+        "RefreshQueue.Arn": {"sqs:SendMessage"},
         "BlobsBucket.Arn/facts/*": {"s3:GetObject"},
         "CheckpointsBucket.Arn/*": {"s3:GetObject"},
         "CheckpointsBucket.Arn": {"s3:ListBucket"},
@@ -81,7 +100,8 @@ GRANTS = {
         "LogTable.Arn": items("BatchGetItem"),
         "LogTable.Arn/index/thread": QUERY,
         "KeysTable.Arn": items("GetItem"),
-        "AccessTable.Arn": items("GetItem"),
+        "AccessTable.Arn": items("GetItem", "Query if the key is erasing|*", "PutItem if the key is issuer"),
+        "RefreshQueue.Arn": {"sqs:SendMessage"},
         "DataKey.Arn": {"kms:Decrypt"},
         f"{DOMAIN}/*": {"es:ESHttpGet", "es:ESHttpPost"},
         "secret-arn": {"secretsmanager:GetSecretValue"},
@@ -100,19 +120,55 @@ GRANTS = {
             "sqs:DeleteMessage",
             "sqs:GetQueueAttributes",
         },
-        "FactsTable.Arn": items("GetItem", "BatchGetItem", "Query", "DeleteItem", "PutItem"),
+        "FactsTable.Arn": items("GetItem", "BatchGetItem", "Query", "Scan", "DeleteItem", "PutItem"),
         "FactsTable.Arn/index/admin": items("Scan"),
         "LogTable.Arn": items("BatchGetItem", "Query", "Scan"),
         "LogTable.Arn/index/thread": QUERY,
         "KeysTable.Arn": items("GetItem"),
         "AccessTable.Arn": items("GetItem", "Query")
         | items(*(f"{act} if the key is backlog|* or job|*" for act in ("PutItem", "DeleteItem"))),
-        "BlobsBucket.Arn/facts/*": {"s3:GetObject", "s3:DeleteObjectVersion", "s3:DeleteObjectTagging"},
+        "BlobsBucket.Arn/facts/*": {
+            "s3:GetObject",
+            "s3:DeleteObjectVersion",
+            "s3:PutObjectTagging",
+            "s3:DeleteObjectTagging",
+        },
         "BlobsBucket.Arn": {"s3:ListBucket", "s3:ListBucketVersions"},
         "DataKey.Arn": {"kms:Decrypt"},
         f"{DOMAIN}/*": {"es:ESHttpGet", "es:ESHttpHead", "es:ESHttpPost", "es:ESHttpPut", "es:ESHttpDelete"},
         "secret-arn": {"secretsmanager:GetSecretValue"},
         "secret-key-arn": {"kms:Decrypt"},
+    },
+    "EraseFunction": {
+        "EraseLogs.Arn": LOGS,
+        "FactsTable.Arn": items(
+            "GetItem", "BatchGetItem", "Query", "PutItem", "DeleteItem", "BatchWriteItem"
+        ),
+        "FactsTable.Arn/index/admin": QUERY,
+        "FactsTable.Arn/index/held": QUERY,
+        "LogTable.Arn": items("GetItem", "Query", "PutItem if the key is *|_erasures"),
+        "LogTable.Arn/index/runs-admin": QUERY,
+        "KeysTable.Arn": items("GetItem", "Query", "PutItem"),
+        "AccessTable.Arn": items(
+            "GetItem",
+            "BatchGetItem",
+            "Query",
+            "PutItem if the key is erasures|* or erasures-by-time|* or erasing|* or erasing-work|* or replay|* or "
+            "replays-waiting|* or job|* or system",
+            "PutItem if the key is issuer",
+            "DeleteItem if the key is erasures|* or erasures-by-time|* or erasing|* or erasing-work|* or replays-waiting|*",
+        ),
+        "BlobsBucket.Arn/facts/*": {"s3:DeleteObjectVersion"},
+        "BlobsBucket.Arn": {"s3:ListBucketVersions"},
+        "ErasureQueue.Arn": {
+            "sqs:SendMessage",
+            "sqs:ReceiveMessage",
+            "sqs:DeleteMessage",
+            "sqs:GetQueueAttributes",
+        },
+        "CheckpointFunction.Arn": {"lambda:InvokeFunction"},
+        "factbook-LedgerKeys": {"secretsmanager:GetSecretValue"},
+        f"{DOMAIN}/*": {"es:ESHttpGet", "es:ESHttpPost"},
     },
     "CheckpointFunction": {
         "CheckpointLogs.Arn": LOGS,
@@ -120,15 +176,49 @@ GRANTS = {
         "LogTable.Arn/stream/*": items("ListStreams"),
         "CheckpointDeadLetters.Arn": {"sqs:SendMessage"},
         "LogTable.Arn": items("GetItem", "Query"),
+        "LogTable.Arn/index/runs-admin": items("Scan"),
         "AccessTable.Arn": items(
             "GetItem",
             "Query",
-            "PutItem if the key is tree|* or leaf|* or node|* or head|* or dirty|* or note|*",
+            "PutItem if the key is tree|* or leaf|* or node|* or head|* or dirty|* or note|* or job|marks",
             "DeleteItem if the key is dirty|*",
         ),
         "CheckpointsBucket.Arn/*": {"s3:GetObject", "s3:PutObject"},
         "CheckpointsBucket.Arn": {"s3:ListBucket"},
         "SigningKey.Arn": {"kms:Sign", "kms:GetPublicKey"},
+    },
+    "RefreshFunction": {
+        "RefreshLogs.Arn": LOGS,
+        "FactsTable.Arn": items("GetItem", "PutItem", "DeleteItem"),
+        "FactsTable.Arn/index/due": QUERY,
+        "LogTable.Arn": items("Query", "PutItem"),
+        "KeysTable.Arn": items("Query", "PutItem"),
+        "AccessTable.Arn": items(
+            "GetItem",
+            "Query if the key is erasing|*",
+            "PutItem if the key is lease|* or place|* or circuit|* or job|*",
+            "DeleteItem if the key is lease|* or circuit|*",
+            "PutItem if the key is issuer",
+        ),
+        "BlobsBucket.Arn/facts/*": {
+            "s3:PutObject",
+            "s3:DeleteObjectVersion",
+            "s3:PutObjectTagging",
+            "s3:DeleteObjectTagging",
+        },
+        "BlobsBucket.Arn": {"s3:ListBucketVersions"},
+        "DataKey.Arn": {"kms:GenerateDataKey", "kms:Decrypt"},
+        "RefreshQueue.Arn": {
+            "sqs:SendMessage",
+            "sqs:ReceiveMessage",
+            "sqs:DeleteMessage",
+            "sqs:GetQueueAttributes",
+        },
+        "RefreshDeadLetters.Arn": {"sqs:SendMessage", "sqs:ReceiveMessage", "sqs:DeleteMessage"},
+        SECRETS: {"secretsmanager:GetSecretValue"},
+        "tenants-key-arn": {"kms:Decrypt"},
+        "objects-arn": {"s3:GetObject"},
+        "function-arn": {"lambda:InvokeFunction"},
     },
 }
 
@@ -177,6 +267,17 @@ def test_a_role_may_do_exactly_what_its_function_does(template: Template, functi
     assert grants_of(template, role) == GRANTS[function]
 
 
+def test_every_function_that_authenticates_may_keep_the_keys_of_the_issuer_where_there_is_one(
+    template: Template,
+) -> None:
+    plain = Template(ROOT / "template.yaml", PSEUDO)
+    for name, function in functions_of(template):
+        serves = any(event["Type"] == "HttpApi" for event in function.get("Events", {}).values())
+        keeps = "dynamodb:PutItem if the key is issuer"
+        assert (keeps in grants_of(template, role_of(function)).get("AccessTable.Arn", ())) == serves, name
+        assert keeps not in grants_of(plain, role_of(function)).get("AccessTable.Arn", ()), name
+
+
 def test_no_statement_names_every_resource_or_every_action(template: Template) -> None:
     roles = template.of_type("AWS::IAM::Role")
     named = [
@@ -204,7 +305,7 @@ def test_only_writes_put_into_the_log(template: Template) -> None:
         if "dynamodb:PutItem" in grants_of(template, role_of(properties)).get("LogTable.Arn", set())
     }
 
-    assert putting == {"WriteFunction"}
+    assert putting == {"WriteFunction", "RefreshFunction"}
 
 
 def test_tracing_is_the_only_reason_for_a_managed_policy(template: Template) -> None:
@@ -228,3 +329,49 @@ def test_whoever_reads_a_secret_may_decrypt_it_where_it_has_a_key_of_its_own(tem
     for role in template.of_type("AWS::IAM::Role"):
         grants = grants_of(template, role)
         assert ("secret-arn" in grants) == ("secret-key-arn" in grants), role
+        assert (SECRETS in grants) == ("tenants-key-arn" in grants), role
+
+
+def test_a_model_of_bedrock_may_be_asked_where_one_was_chosen_by_those_that_embed_and_no_other_model() -> (
+    None
+):
+    model = "amazon.titan-embed-text-v2:0"
+    embeds = {"Embeddings": "bedrock", "EmbeddingsModel": model}
+    chosen = Template(ROOT / "template.yaml", PSEUDO, embeds)
+    arn = f"arn:aws:bedrock:eu-central-1::foundation-model/{model}"
+    asking = {
+        name: grants_of(chosen, role_of(function)).get(arn)
+        for name, function in functions_of(chosen)
+        if "bedrock:" in str(grants_of(chosen, role_of(function)))
+    }
+    assert asking == {name: {"bedrock:InvokeModel"} for name in ("RetrieveFunction", "IndexFunction")}
+    for others in ({}, OPTIONS, {"Embeddings": "built-in"}):
+        other = Template(ROOT / "template.yaml", PSEUDO, others)
+        assert "bedrock:" not in str([grants_of(other, role) for role in other.of_type("AWS::IAM::Role")])
+
+
+def test_the_table_of_vectors_is_searched_by_retrieve_written_by_index_and_looked_up_by_read() -> None:
+    vectors = Template(
+        ROOT / "template.yaml",
+        PSEUDO,
+        {"Search": "dynamodb", "VectorDimensions": "8", "Embeddings": "built-in"},
+    )
+    table, looked_up = "VectorsTable.Arn", items("Query", "BatchGetItem")
+    found = {
+        name: {
+            where: actions
+            for where, actions in grants_of(vectors, role_of(function)).items()
+            if table in where
+        }
+        for name, function in functions_of(vectors)
+    }
+    assert {name: grants for name, grants in found.items() if grants} == {
+        "ReadFunction": {table: looked_up},
+        "RetrieveFunction": {
+            table: looked_up,
+            f"{table}/index/by-container": items("SearchVectors"),
+            f"{table}/index/by-tenant": items("SearchVectors"),
+        },
+        "IndexFunction": {table: looked_up | items("PutItem", "DeleteItem", "BatchWriteItem")},
+        "EraseFunction": {table: items("Query", "PutItem", "DeleteItem", "BatchWriteItem")},
+    }

@@ -1,12 +1,17 @@
 """Tables, buckets, keys and queues: their shape, and that they keep and hide what they hold."""
 
+import json
 from typing import Any
 
 import pytest
 
+from factbook.domain.erasure.ledger import read_keys
+from factbook.usecases.erasure.stating import BACKUP_DAYS
 from factbook_local.template import Template
 
-STATEFUL = ("AWS::DynamoDB::Table", "AWS::S3::Bucket", "AWS::KMS::Key")
+from .conftest import PSEUDO, ROOT, functions_of
+
+STATEFUL = ("AWS::DynamoDB::Table", "AWS::S3::Bucket", "AWS::KMS::Key", "AWS::SecretsManager::Secret")
 
 # Table → (partition key, sort key), index → (partition key, sort key, projection).
 SHAPES: dict[str, tuple[tuple[str, str], dict[str, tuple[str, str, Any]]]] = {
@@ -78,10 +83,28 @@ def test_a_table_is_billed_by_request_encrypted_and_recoverable(template: Templa
     assert table["PointInTimeRecoverySpecification"]["PointInTimeRecoveryEnabled"] is True
 
 
-def test_a_destroyed_key_cannot_be_recovered_after_seven_days(template: Template) -> None:
-    recovery = properties_of(template, "KeysTable")["PointInTimeRecoverySpecification"]
+def test_what_an_erasure_removes_cannot_be_recovered_after_the_days_that_its_statement_names(
+    template: Template,
+) -> None:
+    """Facts and sealing keys; the log's entries and the access table hold no words of a person that a key does not seal."""
+    days = {
+        name: properties_of(template, name)["PointInTimeRecoverySpecification"]["RecoveryPeriodInDays"]
+        for name in SHAPES
+    }
 
-    assert recovery["RecoveryPeriodInDays"] == 7
+    assert days == {"FactsTable": BACKUP_DAYS, "KeysTable": BACKUP_DAYS, "LogTable": 35, "AccessTable": 35}
+
+
+def test_the_ledgers_first_key_is_generated_and_can_be_read(template: Template) -> None:
+    generated = properties_of(template, "LedgerKeys")["GenerateSecretString"]
+    password = "aZ09" * 16
+
+    keys = read_keys(
+        json.loads(generated["SecretStringTemplate"]) | {generated["GenerateStringKey"]: password}
+    )
+
+    assert (generated["PasswordLength"], generated["ExcludePunctuation"]) == (len(password), True)
+    assert len(keys.keys[keys.current]) == 48
 
 
 def test_streams_and_times_to_live_are_where_something_depends_on_them(template: Template) -> None:
@@ -141,7 +164,7 @@ def test_checkpoints_are_signed_by_an_ed25519_key_that_never_leaves_kms(template
 def test_what_holds_data_outlives_the_stack_unless_told_otherwise(template: Template) -> None:
     stateful = [r for r in template.resources.values() if r["Type"] in STATEFUL]
 
-    assert len(stateful) == 8
+    assert len(stateful) == 9
     assert [r for r in stateful if r.get("DeletionPolicy") != {"Ref": "StatefulDeletion"}] == []
     assert [r for r in stateful if r.get("UpdateReplacePolicy") != "Retain"] == []
     assert template.resolve({"Ref": "StatefulDeletion"}) == "Retain"
@@ -150,11 +173,37 @@ def test_what_holds_data_outlives_the_stack_unless_told_otherwise(template: Temp
 def test_dead_letters_are_encrypted_and_wait_two_weeks(template: Template) -> None:
     queues = {name: properties_of(template, name) for name in template.of_type("AWS::SQS::Queue")}
 
-    assert queues.keys() == {"IndexDeadLetters", "IndexDiscards", "CheckpointDeadLetters"}
-    for name, queue in queues.items():
+    dead = {
+        "IndexDeadLetters",
+        "IndexDiscards",
+        "CheckpointDeadLetters",
+        "RefreshDeadLetters",
+        "ErasureQueue",
+        "ErasureDeadLetters",
+    }
+    assert queues.keys() == {*dead, "RefreshQueue"}
+    for name in dead:
+        queue = queues[name]
         kept = {"MessageRetentionPeriod": 14 * 24 * 3600, "SqsManagedSseEnabled": True}
         assert {**queue, **kept} == queue
-        assert queue == kept or name == "IndexDiscards"
+        assert queue == kept or name in ("IndexDiscards", "ErasureQueue")
+
+
+def test_an_erasure_that_nobody_can_take_up_is_heard_of(template: Template) -> None:
+    queue = properties_of(template, "ErasureQueue")
+
+    assert queue["RedrivePolicy"]["deadLetterTargetArn"] == "ErasureDeadLetters.Arn"
+    assert queue["VisibilityTimeout"] >= 6 * properties_of(template, "EraseFunction")["Timeout"]
+
+
+def test_facts_to_refresh_wait_encrypted_and_lie_with_the_dead_letters_when_they_end_their_process(
+    template: Template,
+) -> None:
+    queue = properties_of(template, "RefreshQueue")
+
+    assert queue["SqsManagedSseEnabled"] is True
+    assert queue["RedrivePolicy"]["deadLetterTargetArn"] == "RefreshDeadLetters.Arn"
+    assert queue["VisibilityTimeout"] >= 6 * dict(functions_of(template))["RefreshFunction"]["Timeout"]
 
 
 def test_what_the_index_gave_up_is_heard_of_and_then_lies_with_the_dead_letters(template: Template) -> None:
@@ -162,3 +211,31 @@ def test_what_the_index_gave_up_is_heard_of_and_then_lies_with_the_dead_letters(
 
     assert discards["RedrivePolicy"]["deadLetterTargetArn"] == "IndexDeadLetters.Arn"
     assert discards["VisibilityTimeout"] >= 6 * properties_of(template, "IndexFunction")["Timeout"]
+
+
+VECTORS = {"Search": "dynamodb", "VectorDimensions": "384", "Embeddings": "built-in"}
+
+
+def test_a_deployment_that_searches_in_dynamodb_has_one_table_more_a_cache_that_goes_with_the_stack() -> None:
+    template = Template(ROOT / "template.yaml", PSEUDO, VECTORS)
+    assert template.of_type("AWS::DynamoDB::Table").keys() == {*SHAPES, "VectorsTable"}
+    resource, table = template.resources["VectorsTable"], properties_of(template, "VectorsTable")
+
+    assert (resource["DeletionPolicy"], resource["UpdateReplacePolicy"]) == ("Delete", "Delete")
+    assert table["TableName"] == "factbook-vectors-384"  # another size is another table
+    assert table["BillingMode"] == "PAY_PER_REQUEST"
+    assert table["SSESpecification"] == {"SSEEnabled": True}
+    found = {
+        index["IndexName"]: (
+            [(each["AttributeName"], each["SearchSchemaElementType"]) for each in index["SearchSchema"]],
+            index["VectorAttribute"]["AttributeName"],
+            (index["Dimensions"], index["DistanceFunction"]),
+            projection_of(index),
+        )
+        for index in table["VectorIndexes"]
+    }
+    within = [("s", "INLINE_FILTER"), ("y", "INLINE_FILTER")]
+    assert found == {
+        name: ([(partition, "HASH"), *within], "v", ("384", "COSINE"), ["id", "n", "f"])
+        for name, partition in (("by-container", "c"), ("by-tenant", "t"))
+    }

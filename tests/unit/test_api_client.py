@@ -1,74 +1,21 @@
 """The commands' HTTP client against a real server that answers as it is told."""
 
 import json
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
+from support.told_service import BUSY, DROPPED, OK, told
 
 from factbook_cli.api import READING, Api, ApiError
 from factbook_local.sockets import listen
 
-DROPPED = (0, {}, b"")
-OK = (200, {}, b'{"ok":true}')
-BUSY = (503, {}, b'{"error":{"code":"storage-unavailable","message":"Try again."}}')
-
-
-class Service(ThreadingHTTPServer):
-    """Answers the given replies one after the other, the last one for ever; keeps what it was asked."""
-
-    daemon_threads = True
-
-    def __init__(self, *replies: tuple[int, dict[str, str], bytes]) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
-        self.replies = list(replies)
-        self.asked: list[tuple[str, str, str | None, bytes]] = []
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_address[1]}"
-
-
-class _Handler(BaseHTTPRequestHandler):
-    server: Service
-    protocol_version = "HTTP/1.1"
-
-    def _answer(self) -> None:
-        sent = self.rfile.read(int(self.headers.get("Content-Length", "0")))
-        self.server.asked.append((self.command, self.path, self.headers.get("Authorization"), sent))
-        replies = self.server.replies
-        status, headers, body = replies.pop(0) if len(replies) > 1 else replies[0]
-        if status == 0:
-            self.close_connection = True
-            return
-        self.send_response(status)
-        for name, value in {**headers, "Content-Length": str(len(body))}.items():
-            self.send_header(name, value)
-        self.end_headers()
-        self.wfile.write(body)
-
-    do_GET = do_POST = _answer  # noqa: N815 - named by the standard library
-
-    def log_message(self, *_: Any) -> None:
-        pass
-
 
 @pytest.fixture
 def serving() -> Iterator[Any]:
-    services: list[Service] = []
-
-    def start(*replies: tuple[int, dict[str, str], bytes]) -> Service:
-        service = Service(*replies)
-        threading.Thread(target=service.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
-        services.append(service)
-        return service
-
-    yield start
-    for service in services:
-        service.shutdown()
-        service.server_close()
+    with ExitStack() as services:
+        yield lambda *replies: services.enter_context(told(*replies))
 
 
 def test_a_get_sends_the_token_and_encodes_each_part_and_leaves_out_what_is_none(serving: Any) -> None:
@@ -118,6 +65,13 @@ def test_a_post_whose_answer_was_lost_is_not_sent_twice(serving: Any) -> None:
     assert len(service.asked) == 1
 
 
+def test_a_post_with_a_key_is_sent_again_under_the_same_one(serving: Any) -> None:
+    service = serving(DROPPED, BUSY, OK)
+    assert Api(service.url, "fb_x").post({"a": 1}, "v1", key="k", dryRun="true") == {"ok": True}
+    assert service.keys == ["k"] * 3
+    assert [(path, body) for _, path, _, body in service.asked] == [("/v1?dryRun=true", b'{"a": 1}')] * 3
+
+
 def test_a_redirect_is_not_followed_as_the_token_would_go_with_it(serving: Any) -> None:
     other = serving(OK)
     service = serving((307, {"Location": other.url}, b""))
@@ -142,7 +96,7 @@ def test_what_is_no_url_of_a_service_is_refused_before_anything_is_sent(url: str
 
 
 def test_a_url_that_ends_in_the_routes_own_prefix_is_refused_with_the_right_one() -> None:
-    with pytest.raises(ApiError, match=r"without /v1: http://host/base$") as refused:
+    with pytest.raises(ApiError, match=r"without its path: http://host/base$") as refused:
         Api("http://host/base/v1/", "fb_x")
     assert refused.value.exit_code == 2
 

@@ -66,7 +66,7 @@ def test_anything_else_is_missing(header: str) -> None:
         door.authenticator.authenticate({})
 
 
-@pytest.mark.parametrize("sent", ["Bearer nope", "Basic abc", "{}", "Bearer", "Bearer x{}"])
+@pytest.mark.parametrize("sent", ["Bearer nope", "Basic abc", "Bearer", "Bearer x{}"])
 def test_whoever_sent_something_else_is_told_its_form_and_not_to_send_one(sent: str) -> None:
     door = Door()
     header = sent.replace("{}", issue(door.services, ANN))
@@ -75,6 +75,14 @@ def test_whoever_sent_something_else_is_told_its_form_and_not_to_send_one(sent: 
     for nothing in ({}, {"authorization": ""}, {"authorization": " "}):
         with pytest.raises(AuthMissing, match=r"^Send your API token"):
             door.authenticator.authenticate(nothing)
+
+
+@pytest.mark.parametrize("sent", ["{}", "Token {}", "token={}"])
+def test_whoever_sent_a_token_without_its_word_is_told_the_word(sent: str) -> None:
+    door = Door()
+    header = sent.replace("{}", issue(door.services, ANN))
+    with pytest.raises(AuthMissing, match=r"without the word Bearer before it"):
+        door.authenticator.authenticate({"authorization": header})
 
 
 def test_a_known_id_with_another_secret_is_missing_even_while_the_token_is_trusted() -> None:

@@ -19,7 +19,7 @@ from factbook.domain.errors import StorageUnavailable
 from factbook.domain.log.merkle import Edge, leaf_hash
 from factbook.domain.log.notes import NoteKey, origin_of
 from factbook.domain.scope import Scope
-from factbook.ports.deadline import Deadline
+from factbook.ports.deadline import NEVER, Deadline
 from factbook.ports.log.checkpoints import DirtyRun
 from factbook.usecases.log.appending import LogWriter, Request, append_entries
 from factbook.usecases.log.checkpoints import (
@@ -410,8 +410,8 @@ def test_tenants_are_looked_for_as_their_turns_come() -> None:
     asked: list[str] = []
 
     class Walked(FakeTree):
-        def dirty_tenants(self) -> Iterator[str]:
-            for tenant in deployment.tree.dirty_tenants():
+        def dirty_tenants(self, deadline: Deadline = NEVER) -> Iterator[str]:
+            for tenant in deployment.tree.dirty_tenants(deadline):
                 asked.append(tenant)
                 yield tenant
 

@@ -8,7 +8,7 @@ from typing import Any, get_args
 from urllib.parse import parse_qsl, urlsplit
 
 import pytest
-from pydantic import BaseModel
+from pydantic import BaseModel, RootModel
 from support.gateway import ROOT, pattern_of
 from support.tables import declared
 
@@ -40,6 +40,8 @@ each_route = pytest.mark.parametrize("route", list(ROUTES.values()), ids=list(RO
 
 
 def fields_of(model: type[BaseModel] | None) -> set[str]:
+    if model is not None and issubclass(model, RootModel):  # an answer of one form or another
+        return set().union(*map(fields_of, get_args(model.model_fields["root"].annotation)))
     return set() if model is None else {field.alias or name for name, field in model.model_fields.items()}
 
 
@@ -185,3 +187,30 @@ def test_the_costs_add_up() -> None:
     assert name == "together"
     for column, total in enumerate(totals, start=1):
         assert round(sum(float(row[column]) for row in parts), 2) == float(total)
+    readme = re.search(
+        r"^\| \*\*the service\*\* \| \*\*\$(\d+)\*\* \| \*\*\$(\d+)\*\* \|$",
+        (ROOT / "README.md").read_text(),
+        re.MULTILINE,
+    )
+    assert readme is not None
+    assert list(readme.groups()) == [str(round(float(total))) for total in totals]
+
+
+def test_what_is_printed_when_something_goes_wrong_is_what_the_code_prints() -> None:
+    """Each line of the tables, between what differs, stands in the code or in a test of it, whatever it is broken into."""
+    code = "".join(
+        file.read_text()
+        for folder in ("layers", "cli", "local", "tests/functional")
+        for file in sorted((ROOT / folder).rglob("*.py"))
+    )
+    told = re.sub(r'"\s*(?:#[^\n]*)?\n\s*f?"', "", code + (ROOT / "Makefile").read_text())
+    told = re.sub(r"\{[^{}\s][^{}\n]*\}", "…", told.replace('\\"', '"').replace("{{", "{").replace("}}", "}"))
+    rows = re.findall(r"^\|[^|]*\|([^|]*)\|", (ROOT / "docs" / "trouble.md").read_text(), re.MULTILINE)
+    lines = [line for row in rows for line in re.findall(r"`([^`]+)`", row)]
+    assert len(lines) > 30
+    said = re.sub(r"\W+", " ", told)
+    for line in lines:
+        for part in re.split(
+            r"…|^TAMPERED: line|^unsupported: |^incomplete: |\(it ends", re.sub(r"\{.*\}", "…", line)
+        ):
+            assert re.sub(r"\W+", " ", part).strip() in said, line

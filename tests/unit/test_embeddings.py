@@ -10,11 +10,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from factbook.adapters.retrieval.openai_embeddings import (
-    MAX_TEXTS,
-    EmbeddingSettings,
-    OpenAICompatibleEmbedder,
-)
+from factbook.adapters.retrieval.embedding_batches import MAX_TEXTS, Prefixes
+from factbook.adapters.retrieval.openai_embeddings import EmbeddingSettings, OpenAICompatibleEmbedder
 from factbook.domain.errors import StorageUnavailable, Throttled
 from factbook.ports.retrieval.embeddings import EmbeddingFailure, EmbeddingsUnavailable
 
@@ -89,6 +86,16 @@ def test_a_request_names_the_model_the_path_and_the_key():
     assert path == "/v1/embeddings"
     assert headers["Authorization"] == f"Bearer {KEY}"
     assert body == {"model": "m", "input": ["a"], "encoding_format": "float"}
+
+
+def test_a_model_that_wants_prefixes_gets_one_before_each_text_by_what_the_text_is_for():
+    with Endpoint(_good) as endpoint:
+        settings = EmbeddingSettings(endpoint.url, "e5", prefixes=Prefixes("query:", "passage:"))
+        embedder = OpenAICompatibleEmbedder(settings)
+        embedder.embed(["a", "b"])
+        embedder.embed(["a"], purpose="query")
+
+    assert [body["input"] for _, _, body in endpoint.requests] == [["passage: a", "passage: b"], ["query: a"]]
 
 
 def test_many_texts_go_in_batches_and_large_ones_in_smaller_batches():
@@ -180,7 +187,7 @@ def test_who_has_little_time_waits_for_no_retry_after(monkeypatch):
     monkeypatch.setattr("urllib3.util.retry.time.sleep", slept.append)
     busy = Endpoint(lambda _: (429, {}, {"Retry-After": "12"}))
     with busy as endpoint, pytest.raises(EmbeddingsUnavailable):
-        _embedder(endpoint, retries=1).embed(["a"], within=2.0)
+        _embedder(endpoint, retries=1).embed(["a"], within=10.0)
     assert len(busy.requests) == 2
     assert sum(slept) < 1
     patient = Endpoint(lambda _: (429, {}, {"Retry-After": "12"}))
@@ -259,31 +266,3 @@ def test_embeddings_are_unavailable_while_their_key_cannot_be_read(error):
     settings = EmbeddingSettings("http://127.0.0.1:9/v1", "m", "arn:aws:secretsmanager:eu-west-1:1:secret:k")
     with pytest.raises(EmbeddingsUnavailable, match="key"):
         OpenAICompatibleEmbedder(settings, secret=secret).embed(["a"])
-
-
-def test_settings_are_read_as_the_operator_gave_them():
-    settings = EmbeddingSettings.checked(
-        "openai-compat", "http://localhost:11434/v1/", "nomic-embed-text", "k"
-    )
-
-    assert settings == EmbeddingSettings("http://localhost:11434/v1", "nomic-embed-text", "k")
-
-
-@pytest.mark.parametrize("kind", ["", "none"])
-def test_embeddings_are_off_unless_asked_for(kind):
-    assert EmbeddingSettings.checked(kind, "http://x/v1", "m") is None
-
-
-@pytest.mark.parametrize(
-    ("kind", "url", "model"),
-    [
-        ("other", "http://x/v1", "m"),
-        ("openai-compat", "", "m"),
-        ("openai-compat", "http://x/v1", ""),
-        ("openai-compat", "ftp://x", "m"),
-        ("openai-compat", "localhost", "m"),
-    ],
-)
-def test_incomplete_settings_fail_at_the_start(kind, url, model):
-    with pytest.raises(ValueError, match="MEMORY_EMBEDDINGS"):
-        EmbeddingSettings.checked(kind, url, model)

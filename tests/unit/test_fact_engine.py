@@ -70,9 +70,9 @@ class Bench:
         head = require_open(self.ports, ADMIN, "f", head)
         return Amend(head, close(head.fact, ADMIN.name, now, "deleted"))
 
-    def mark_stale(self, head: Head | None, now: str) -> Decision:
+    def note_a_reason(self, head: Head | None, now: str) -> Decision:
         head = require_open(self.ports, ADMIN, "f", head)
-        return Amend(head, head.fact.model_copy(update={"stale": True}))
+        return Amend(head, head.fact.model_copy(update={"decided_because": "so"}))
 
     @property
     def head(self) -> Head:
@@ -121,7 +121,7 @@ def test_writers_of_one_id_at_once_create_it_once_and_leave_no_gap(bench: Bench)
 def test_a_change_in_place_makes_no_revision_and_is_recognised_when_it_comes_again(bench: Bench) -> None:
     bench.create()
     for _ in range(2):
-        assert bench.change("stale").run(bench.mark_stale).stale is True
+        assert bench.change("reason").run(bench.note_a_reason).decided_because == "so"
     assert (bench.head.fact.version, bench.head.edition) == (1, 2)
 
 
@@ -216,7 +216,7 @@ def test_a_write_gives_up_after_its_tries_with_a_pause_between_each_two(
 
     monkeypatch.setattr(bench.facts, "amend", contended)
     with pytest.raises(Throttled):
-        bench.change().run(bench.mark_stale)
+        bench.change().run(bench.note_a_reason)
     assert (len(tries), len(pauses)) == (ATTEMPTS, ATTEMPTS - 1)
 
 

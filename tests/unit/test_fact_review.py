@@ -33,6 +33,7 @@ class Review:
         self.clock = FakeClock(START)
         self.memory = fake_memory(self.clock)
         payload = Payload(text="1", content_hash="", size=1, content_ref="blob://s3/b/f")
+        self.memory.blobs.put("blob://s3/b/f", b"1")
         first = open_fact(
             "f", "note", Scope(tenantId="t", projectId="p"), FactChanges(), payload, ADMIN, START
         )

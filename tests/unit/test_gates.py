@@ -1,5 +1,6 @@
 """The gates against a model written apart from them, and each against the filter that says the same to an index."""
 
+import itertools
 import math
 from typing import Any
 
@@ -9,6 +10,7 @@ from support.access_model import Grants, Json, grants, may_read, palettes, scope
 from support.principals import principal
 
 from factbook.domain import times
+from factbook.domain.access.owners import participant_in
 from factbook.domain.access.principals import Principal
 from factbook.domain.facts.fact import Attribution, Fact
 from factbook.domain.facts.gate import Look, can_see, may_pass, shown_filter
@@ -18,6 +20,7 @@ from factbook.domain.log.entries import LogEntry
 from factbook.domain.retrieval.messages import message_fields
 from factbook.domain.retrieval.searchable import fact_fields, searchable
 from factbook.domain.scope import Scope
+from factbook.ports.facts.store import Row
 
 NOW = "2026-01-01T00:00:00.000Z"
 AROUND = [times.add(NOW, milliseconds=ms) for ms in (-1, 0, 1)]
@@ -55,6 +58,7 @@ def heads(palette: list[str]) -> st.SearchStrategy[tuple[Json, Fact]]:
             attributed_to=writer,
             review=review,
             agent_id=agent,
+            owner=participant_in(place) or (f"user:{place['userId']}" if "userId" in place else None),
             reach=reach,
             expires_at=expires_at,
             invalidated_at=None if end is None else AROUND[0],
@@ -85,7 +89,9 @@ def situations(draw: st.DrawFn) -> tuple[Grants, Principal, list[tuple[Json, Fac
     return who, holder, draw(st.lists(heads(palette), min_size=FACTS_EACH, max_size=FACTS_EACH))
 
 
-def for_whom(who: Grants, holder: Principal, place: Json, fact: Fact, wanted: str | None) -> bool:
+def for_whom(
+    who: Grants, holder: Principal, place: Json, fact: Fact, wanted: str | None, person: str | None = None
+) -> bool:
     """Whether a memory reaches a principal, said again."""
     agents = [agent for agent in (holder.agent_id, wanted) if agent is not None]
     bound = holder.agent_id is not None or holder.actor.kind == "agent"
@@ -97,6 +103,8 @@ def for_whom(who: Grants, holder: Principal, place: Json, fact: Fact, wanted: st
         owner = "participantId" in place and (who.admin or place["projectId"] in who.writes)
     if fact.reach == "account":
         return owner or who.admin
+    if fact.reach == "account-proposed" and "userId" not in place:
+        owner = owner and (place["projectId"] in who.writes or fact.owner == person)
     return owner and fact.reach != "account-rejected"
 
 
@@ -108,6 +116,7 @@ def model(
     way: str,
     past: bool,
     wanted: str | None = None,
+    person: str | None = None,
 ) -> bool:
     """The rule of the design, said again."""
     if not may_read(who, place):
@@ -119,7 +128,7 @@ def model(
     if fact.invalidated_at is not None and not past:
         return False
     if way == "recalled":
-        if fact.agent_id is not None and not for_whom(who, holder, place, fact, wanted):
+        if fact.agent_id is not None and not for_whom(who, holder, place, fact, wanted, person):
             return False
     elif fact.reach == "account-rejected" and not who.admin:
         return False
@@ -142,10 +151,10 @@ def test_the_gate_says_what_the_model_says_and_its_filter_what_the_gate_says(sit
             assert shown is model(who, holder, place, fact, way, past), (place, fact, way, past)
             _answers[way, past].add(shown)
         document = {"tenant": "t", "id": fact.id, **fact_fields(fact)}
-        for wanted in AGENTS:
-            look = Look(NOW, "recalled", agent=wanted)
+        for wanted, person in itertools.product(AGENTS, (None, fact.owner, "participant:elsewhere/x")):
+            look = Look(NOW, "recalled", agent=wanted, person=person)
             found = can_see(holder, fact, look)
-            assert found is model(who, holder, place, fact, "recalled", past=False, wanted=wanted)
+            assert found is model(who, holder, place, fact, "recalled", False, wanted, person)
             proposed = searchable(fact) and evaluate(shown_filter(holder, look), document)
             assert proposed is found, (place, fact)
 
@@ -157,8 +166,20 @@ def test_a_row_of_a_list_never_hides_what_the_gate_would_show(situation: Any) ->
     for _, fact in kept:
         for past in (False, True):
             look = Look(NOW, past=past)
-            passes = may_pass(holder, fact.agent_id, fact.expires_at, look, in_review=fact.review is not None)
+            passes = may_pass(holder, row_of(fact), look)
             assert passes or not can_see(holder, fact, look)
+
+
+def row_of(fact: Fact) -> Row:
+    return Row(
+        "",
+        fact.id,
+        fact.type,
+        fact.scope.to_json(),
+        fact.expires_at,
+        pending_review=fact.review is not None,
+        agent_id=fact.agent_id,
+    )
 
 
 def test_both_answers_came_up_for_every_way_to_look() -> None:

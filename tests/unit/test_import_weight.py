@@ -12,6 +12,8 @@ HEAVY = (
     "aws_xray_sdk",
     "cryptography",
     "factbook_search",
+    "h11",
+    "httpcore2",
     "httpx",
     "jsonschema",
     "numpy",
@@ -26,6 +28,18 @@ HEAVY = (
 
 @pytest.mark.parametrize("function", ["write", "read"])
 def test_a_function_imports_nothing_heavy_before_a_request_needs_it(function: str) -> None:
+    imported = imports_of(function)
+    assert {"factbook", "botocore", "pydantic"} <= imported
+    assert imported & set(HEAVY) == set()
+
+
+@pytest.mark.parametrize("function", ["checkpoint", "index", "retrieve"])
+def test_what_asks_sources_is_imported_by_no_other_function(function: str) -> None:
+    assert not imports_of(function) & {"h11", "httpcore2"}
+
+
+def imports_of(function: str) -> set[str]:
+    """What the process has imported when the function's handler is there."""
     script = (
         "import sys\n"
         f"sys.path[:0] = {[str(ROOT / 'layers' / 'factbook'), str(ROOT / 'functions' / function)]!r}\n"
@@ -35,7 +49,4 @@ def test_a_function_imports_nothing_heavy_before_a_request_needs_it(function: st
     done = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True
     )
-    imported = set(done.stdout.split())
-
-    assert {"factbook", "botocore", "pydantic"} <= imported
-    assert imported & set(HEAVY) == set()
+    return set(done.stdout.split())

@@ -19,9 +19,12 @@ LAYERS: dict[str, tuple[set[str], set[str]]] = {
     "domain": (set(), {"pydantic"}),
     "ports": ({"domain"}, set()),
     "canonical": ({"domain"}, {"rfc8785"}),
-    "settings": (set(), set()),
+    "settings": ({"domain"}, set()),
     "usecases": ({"domain", "ports", "canonical", "verify"}, {"cachetools"}),
-    "adapters": ({"domain", "ports", "canonical"}, {"boto3", "botocore", "cryptography", "urllib3"}),
+    "adapters": (
+        {"domain", "ports", "canonical"},
+        {"boto3", "botocore", "cryptography", "httpcore2", "joserfc", "urllib3"},
+    ),
     "api": (
         {"domain", "ports", "usecases", "settings", "SCHEMA_VERSION"},
         {"pydantic", "aws_lambda_powertools", "cachetools"},

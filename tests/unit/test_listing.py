@@ -48,10 +48,12 @@ class World:
         self.written.append((place, kind, fact_id))
         return fact_id
 
-    def supersede(self, fact_id: str) -> None:
+    def supersede(self, fact_id: str, kind: str | None = None) -> None:
+        """The next revision, of another type where one is named."""
         head = self._head(fact_id)
         payload = Payload(text="2", content_hash="", size=1)
         closed, following = supersede(head.fact, FactChanges(), payload, WRITER, self.clock.now())
+        following = following.model_copy(update={"type": kind or head.fact.type})
         assert self.store.advance(head, closed, Head(following, head.edition + 1)) is None
 
     def delete(self, fact_id: str) -> None:

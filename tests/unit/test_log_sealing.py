@@ -5,6 +5,7 @@ import json
 from dataclasses import replace
 
 import pytest
+from support.fakes import FakeClock
 from support.log_fakes import FakeKeys, FakeLog, FakeWrapper
 from support.logs import Elapsed, StandingClock
 from support.principals import principal
@@ -34,10 +35,11 @@ class Deployment:
 
     def __init__(self) -> None:
         self.store, self.keys, self.wrapper, self.elapsed = FakeLog(), FakeKeys(), FakeWrapper(), Elapsed()
+        self.clock = FakeClock()
         self.log = self.process()
 
     def process(self) -> LogWriter:
-        vault = Vault(self.keys, self.wrapper, AesGcm(), self.elapsed)
+        vault = Vault(self.keys, self.wrapper, AesGcm(), self.elapsed, self.clock.now)
         return LogWriter(self.store, vault, StandingClock(), pause=lambda _: None)
 
     def append(self, payload: object, run: str = "r", **scope: str) -> LogEntry:
@@ -206,6 +208,34 @@ def test_an_erasure_reaches_the_keys_it_names_and_no_other(
     assert deployment.log.vault.destroy(TENANT, selector, ERASED) == len(erased)
     assert {run for run in scopes if deployment.read(run).payload_erased_at} == erased
     assert deployment.log.vault.destroy("other-tenant", selector, ERASED) == 0
+
+
+def test_a_replay_destroys_the_generations_that_began_before_and_no_later_one(deployment: Deployment) -> None:
+    vault, user = deployment.log.vault, KeyName(user="u")
+    deployment.append("long before", userId="u")
+    vault.destroy(TENANT, user, ERASED)
+    deployment.clock.advance(days=1)
+    deployment.append("before", userId="u")
+    asked_at = deployment.clock.advance(milliseconds=1)
+    vault.destroy(TENANT, user, asked_at)
+    deployment.append("after", userId="u")
+    assert vault.destroy(TENANT, user, asked_at, begun_before=asked_at) == 0, "it began at that instant"
+    assert vault.destroy(TENANT, KeyName(), asked_at, begun_before=asked_at) == 0
+    assert deployment.read(sequence=2).payload == "after"
+    assert vault.destroy(TENANT, user, asked_at, begun_before="2026-01-02T00:00:00.002Z") == 1
+    assert deployment.read(sequence=2).payload_erased_at == asked_at
+
+
+def test_a_replay_destroys_the_generations_of_which_nobody_kept_when_they_began(
+    deployment: Deployment,
+) -> None:
+    deployment.append("words", userId="u")
+    (key,) = deployment.keys.walk(TENANT)
+    assert key.begun_at == deployment.clock.now()
+    deployment.keys = FakeKeys()
+    assert deployment.keys.create(replace(key, begun_at=None)) is None
+    vault = deployment.process().vault
+    assert vault.destroy(TENANT, key.name, ERASED, begun_before="2020-01-01T00:00:00.000Z") == 1
 
 
 def test_a_short_payload_cannot_be_guessed_from_anything_that_is_kept(deployment: Deployment) -> None:

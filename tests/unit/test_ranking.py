@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from factbook.domain.retrieval.ranking import fuse, fuse_keyword_and_meaning
+from factbook.domain.retrieval.ranking import SHORT_LEG, Likings, fuse, fuse_keyword_and_meaning
 
 LEG = st.lists(st.sampled_from("abcdefghij"), unique=True).map(lambda ids: [(key, 1.0) for key in ids])
 
@@ -61,6 +61,38 @@ def test_what_the_other_leg_says_decides_between_near_ties():
     semantic = [("k5", 0.9)] + [(f"s{number}", 0.1) for number in range(12)]
 
     assert fuse_keyword_and_meaning(keyword, semantic)[0] == ("k5", 1 / 61 + 1 / 61)
+
+
+SCORES = st.lists(st.floats(0.01, 30), min_size=SHORT_LEG + 1, max_size=40)
+
+
+@given(SCORES, SCORES)
+def test_long_legs_are_put_in_one_order_and_what_is_nth_there_has_the_rank_in_both(words, meanings):
+    keyword = [(f"f{place}", score) for place, score in enumerate(sorted(words, reverse=True))]
+    semantic = [(f"f{2 * place}", score) for place, score in enumerate(sorted(meanings, reverse=True))]
+
+    ranked = fuse_keyword_and_meaning(keyword, semantic)
+
+    assert [score for _, score in ranked] == [2 / (60 + rank) for rank in range(1, len(ranked) + 1)]
+
+
+def test_of_near_ties_the_one_in_the_company_of_the_best_comes_first():
+    near = [f"run{number}/near" for number in range(2, 14)]
+    keyword = [("run1/best", 20.0), *((key, 9.0) for key in near), ("run1/near", 8.5), ("far", 1.0)]
+    semantic = [("run1/best", 0.9), *((key, 0.5) for key in near), ("run1/near", 0.5), ("far", 0.1)]
+
+    def second(likings):
+        return fuse_keyword_and_meaning(keyword, semantic, likings)[1][0]
+
+    assert second(Likings()) == "run2/near"
+    assert second(Likings(company=lambda key: key.split("/")[0])) == "run1/near"
+
+
+def test_what_the_named_speaker_said_comes_before_a_near_tie():
+    keyword = [(f"f{number}", 10.0 - number / 10) for number in range(15)]
+    semantic = [(key, score / 20) for key, score in keyword]
+
+    assert fuse_keyword_and_meaning(keyword, semantic, Likings(named={"f1"}))[0][0] == "f1"
 
 
 @given(LEG, LEG)

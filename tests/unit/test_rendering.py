@@ -132,6 +132,18 @@ def test_only_verified_facts_of_named_types_become_policies(trust, instruction_t
     assert ("be kind" in rendered.message) is not is_instruction
 
 
+def test_a_stale_fact_says_so_last_and_others_say_nothing_of_it():
+    rendered = render_memory([_item("fresh", id="f1"), _item("old", id="f2", stale=True)])
+    (_, block, _) = rendered.message.split("\n")
+
+    fresh, old = json.loads(block)
+    assert "stale" not in fresh
+    assert list(old)[-2:] == ["content", "stale"]
+    assert old["stale"] is True
+    policy = render_memory([_item("be kind", type="p", trust="verified", stale=True)], frozenset({"p"}))
+    assert policy.system.splitlines()[-1] == '- "be kind" (stale)'
+
+
 def test_nothing_retrieved_is_no_message():
     assert render_memory([]).message == ""
     assert render_memory([]).system == SYSTEM_LINE

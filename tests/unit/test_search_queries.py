@@ -16,7 +16,7 @@ from support.search_guard import unguarded
 from factbook.domain.filters import EVERYTHING, NOTHING, AnyOf, Equals, Filter, Not
 from factbook.ports.retrieval.index import KeywordLeg, Leg, VectorLeg
 from factbook_search.opensearch_client import connect
-from factbook_search.opensearch_queries import leg_body
+from factbook_search.opensearch_queries import FEWEST_HITS, hits_body, kept_body
 
 WORDS = st.lists(st.sampled_from(HOSTILE), min_size=1, max_size=5).map(tuple)
 
@@ -26,10 +26,10 @@ def test_no_condition_of_a_leg_stands_outside_its_tenant(
     tenant: str, rule: Filter, words: tuple[str, ...]
 ) -> None:
     for leg in (KeywordLeg(words, rule, 5), VectorLeg(EAST, rule, 5)):
-        body = leg_body(tenant, leg, 100, 1_000)
-        assert unguarded(body["query"], tenant) == []
-        assert unguarded(body["query"], tenant + "x") != []
-        json.dumps(body, allow_nan=False)
+        for body in (hits_body(tenant, leg, 100, 1_000), kept_body(tenant, leg, 1_000)):
+            assert unguarded(body["query"], tenant) == []
+            assert unguarded(body["query"], tenant + "x") != []
+            json.dumps(body, allow_nan=False)
 
 
 def test_the_walk_sees_a_condition_that_is_not_under_the_tenant() -> None:
@@ -43,7 +43,7 @@ def test_the_walk_sees_a_condition_that_is_not_under_the_tenant() -> None:
 
 def test_a_callers_words_are_values_and_nothing_else() -> None:
     words = ('a" OR *', "field:x", "{}")
-    body = leg_body("t", KeywordLeg(words, EVERYTHING, 5), 100, 1_000)
+    body = hits_body("t", KeywordLeg(words, EVERYTHING, 5), 100, 1_000)
     assert [term["term"]["text"]["value"] for term in body["query"]["bool"]["should"]] == list(words)
     kinds = set(_kinds(body["query"]))
     assert kinds == {"bool", "term", "match_all"}
@@ -53,10 +53,16 @@ def test_a_callers_words_are_values_and_nothing_else() -> None:
     "leg", [KeywordLeg(("x",), Not(Equals("type", "a")), 3), VectorLeg(EAST, AnyOf((NOTHING,)), 3)]
 )
 def test_a_search_reads_no_source(leg: Leg) -> None:
-    body = leg_body("t", leg, 100, 1_000)
+    body = hits_body("t", leg, 100, 1_000)
     assert body["_source"] is False
-    assert body["size"] == 3
-    assert body["collapse"] == {"field": "id"}
+    assert body["size"] == (3 if isinstance(leg, VectorLeg) else FEWEST_HITS)
+    assert kept_body("t", leg, 1_000)["size"] == 0
+
+
+@pytest.mark.parametrize("terms", [1, 96, 97, 256])
+def test_a_query_of_any_length_has_fewer_conditions_than_a_service_takes(terms: int) -> None:
+    body = hits_body("t", KeywordLeg(tuple(f"w{n}" for n in range(terms)), EVERYTHING, 5), 100, 1_000)
+    assert sum(kind != "bool" for kind in _kinds(body["query"])) < 900
 
 
 def _kinds(query: dict[str, Any]) -> Iterator[str]:

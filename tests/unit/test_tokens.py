@@ -5,7 +5,15 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from factbook.domain.retrieval.tokenizer import MAX_QUERY_TERMS, MAX_TOKEN, PIECE, Tokenizer, text_of
+from factbook.domain.retrieval.tokenizer import (
+    MAX_QUERY_CHARACTERS,
+    MAX_QUERY_TERMS,
+    MAX_QUERY_WORDS,
+    MAX_TOKEN,
+    PIECE,
+    Tokenizer,
+    text_of,
+)
 from factbook_search.english import english_tokenizer
 
 PLAIN = Tokenizer(stem=lambda word: word, stop_words=frozenset({"the", "to", "be", "or", "not", "don't"}))
@@ -34,7 +42,24 @@ def tokens(text: str) -> list[str]:
         ("हिन्दी", ["हिन्दी"]),
         ("soft\u00adhyphen zero\u200bwidth", ["softhyphen", "zero", "width"]),
         ("Straße ﬁne ① x²", ["strasse", "fine", "1", "x2"]),
-        ("… — \t\n 😀 \x00", []),
+        ("… — \t\n ─ \x00", []),
+        ("👍🏽 it’s done ❤️‍🔥 1️⃣", ["👍", "it", "done", "❤", "🔥", "1"]),
+        ("🇩🇪", ["🇩", "🇪", "🇩🇪"]),
+        ("בית־ספר", ["בית_ספר", "ביתספר", "בית", "ספר"]),
+        ("e-mail", ["e_mail", "email", "e", "mail"]),
+        ("Wi‑Fi", ["wi_fi", "wifi", "wi", "fi"]),
+        (
+            "state-of-the-art 2024-05-06",
+            ["state_of_the_art", "state", "of", "the", "art", "2024_05_06", "2024", "05", "06"],
+        ),
+        ("Łódź œuvre þing Ħamrun ırmak đak", ["lodz", "oeuvre", "thing", "hamrun", "irmak", "dak"]),
+        ("Müller", ["muller", "mueller"]),
+        ("Århus smørrebrød", ["arhus", "aarhus", "smorrebrod", "smoerrebroed"]),
+        ("don`t O´Brien Hawaiʻi", ["don", "t", "o_brien", "o", "brien", "hawai_i", "hawai", "i"]),
+        ("٣٤ ۱۲ १२ ４２", ["34", "12", "12", "42"]),
+        ("أحمد إلى آمن", ["احمد", "الي", "امن"]),
+        ("کتابی", ["كتابي"]),
+        ("مدرسة", ["مدرسه"]),
     ],
 )
 def test_a_text_gives_its_words(text: str, expected: list[str]) -> None:
@@ -51,11 +76,14 @@ def test_letter_case_and_width_make_no_difference(text: str) -> None:
     assert tokens(text) == tokens(text.casefold()) == tokens(unicodedata.normalize("NFKC", text))
 
 
+@example("\U0001f23c")  # of a later Unicode than the interpreter's
+@example("\u2308x\u2309 \u2320 \u2768y\u2769")  # brackets and a sign of mathematics among the symbols
 @given(st.text() | st.text(alphabet="ab-_./:@'+#& \"*()[]{}\\|~^!?<>="))
 def test_a_token_is_letters_digits_marks_and_underscores(text: str) -> None:
     for token in (*ENGLISH.document(text), *ENGLISH.query(text)):
         assert 1 <= len(token) <= MAX_TOKEN
-        assert all(c == "_" or c.isalnum() or unicodedata.category(c)[0] == "M" for c in token), token
+        kinds = {"_" if c == "_" or c.isalnum() else unicodedata.category(c) for c in token}
+        assert kinds <= {"_", "So", "Cn", "Mn", "Mc", "Me"}, token
         assert token.split() == [token]
 
 
@@ -84,6 +112,20 @@ def test_a_query_is_bounded_and_keeps_its_identifiers() -> None:
     terms = PLAIN.query(f"{words} ERR-7Q41-ZX")
     assert len(terms) == MAX_QUERY_TERMS
     assert {"err_7q41_zx", "7q41"} <= set(terms)
+
+
+def test_a_query_is_looked_at_for_so_many_words_however_many_its_letters_stand_for() -> None:
+    class Counted(frozenset[str]):
+        asked = 0
+
+        def __contains__(self, word: object) -> bool:
+            Counted.asked += 1
+            return super().__contains__(word)
+
+    phrase = "\ufdfa "  # one letter that stands for four words of Arabic
+    found = Tokenizer(lambda word: word, Counted()).query(phrase * (2 * MAX_QUERY_CHARACTERS))
+    assert found == PLAIN.query(phrase)
+    assert Counted.asked <= 2 * MAX_QUERY_WORDS
 
 
 def test_long_tokens_meet_only_when_they_are_equal() -> None:

@@ -54,6 +54,10 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 def schema() -> Any:
     import schemathesis  # three seconds that every other test does without
 
+    @schemathesis.serializer("application/x-ndjson")
+    def lines(_: Any, value: Any) -> bytes:
+        return json.dumps(value).encode() + b"\n"
+
     return schemathesis.openapi.from_path(DOCUMENT)
 
 

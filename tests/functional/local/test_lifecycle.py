@@ -13,33 +13,13 @@ from typing import Any
 
 import pytest
 from support.gateway import ROOT
-from support.local_cloud import TEMPLATE, Cloud, eventually, probe_cloud
+from support.local_cloud import TEMPLATE, Cloud, eventually, probe_cloud, refused
 
 from factbook_cli.main import main
 from factbook_local.dataplane.process import control
-from factbook_local.testing import NotReady, descendants, running
+from factbook_local.testing import descendants, running
 
 TABLE = "factbook-Items"
-
-
-def refused(folder: Path, *arguments: str, **options: Any) -> str:
-    """What the runner says when it does not start; its exit code is 2 and it says one line."""
-    with (
-        pytest.raises(NotReady) as refusal,
-        running(
-            folder,
-            template=TEMPLATE,
-            arguments=["--parameter", f"SeenFile={folder / 'seen'}", *arguments],
-            **options,
-        ),
-    ):
-        pass
-    text = str(refusal.value)
-    assert text.startswith("exit code 2\n")
-    lines = [line for line in text.splitlines()[1:] if not line.startswith("[runner]")]
-    assert len(lines) == 1, lines
-    assert lines[0].startswith("factbook: ")
-    return lines[0]
 
 
 def items(cloud: Cloud) -> set[str]:
@@ -257,6 +237,26 @@ def test_all_services_are_kept_over_a_restart(tmp_path: Path) -> None:
         put(cloud, "after")  # the stream goes on, and does not begin anew
         eventually(lambda: cloud.records("after"))
         assert len(cloud.records("kept")) == 1
+
+
+def test_what_one_request_removes_of_many_objects_is_gone_after_a_restart_too(tmp_path: Path) -> None:
+    """Such a request names the bucket in its path, and its objects in the body alone."""
+    data, words = tmp_path / "data", b"words that are to be forgotten"
+    with probe_cloud(tmp_path, data=data) as cloud:
+        s3 = cloud.ready.client("s3")
+        made = {
+            (name, s3.put_object(Bucket="factbook-blobs", Key=name, Body=words + body)["VersionId"])
+            for name in ("one", "two", "three")
+            for body in (b"", b" again")
+        }
+        s3.put_object(Bucket="factbook-blobs", Key="kept", Body=b"kept")
+    with probe_cloud(tmp_path, data=data) as cloud:
+        doomed = [{"Key": name, "VersionId": version} for name, version in made]
+        cloud.ready.client("s3").delete_objects(Bucket="factbook-blobs", Delete={"Objects": doomed})
+    assert words not in (data / "state.sqlite").read_bytes()
+    with probe_cloud(tmp_path, data=data) as cloud:
+        left = cloud.ready.client("s3").list_object_versions(Bucket="factbook-blobs")["Versions"]
+        assert [version["Key"] for version in left] == ["kept"]
 
 
 def test_reset_starts_from_nothing(tmp_path: Path) -> None:

@@ -67,6 +67,18 @@ def test_a_cut_that_fails_halfway_leaves_nothing_behind(tmp_path: Path) -> None:
     store.close()
 
 
+def test_a_disk_that_is_full_is_said_and_the_next_save_takes_it_along(tmp_path: Path) -> None:
+    store = Store(tmp_path / "state")
+    pages = store._db.execute("PRAGMA page_count").fetchone()[0]
+    store._db.execute(f"PRAGMA max_page_count = {pages + 2}")
+    with pytest.raises(sqlite3.OperationalError, match="database or disk is full"):
+        store.apply(Cut(documents={"kms": "x" * 1_000_000}))
+    store._db.execute("PRAGMA max_page_count = 1000000")
+    store.apply(Cut(documents={"kms": "x" * 1_000_000}))
+    assert len(store.documents()["kms"]) == 1_000_000
+    store.close()
+
+
 def test_what_is_deleted_is_not_left_in_the_file(tmp_path: Path) -> None:
     secret = "the words that were erased " * 40
     store = Store(tmp_path / "state")
@@ -126,3 +138,23 @@ def test_a_table_without_a_time_to_live_keeps_everything() -> None:
     item: dict[str, object] = {"ttl": {"N": "1"}}
     expiry.watch(table({"a": {"x": item}}), "a", "x", item)
     assert expiry.due(100.0) == []
+
+
+def test_what_is_deleted_is_in_no_file_once_the_write_ahead_file_is_emptied(tmp_path: Path) -> None:
+    path = tmp_path / "state.sqlite"
+    store = Store(path)
+    word = "quokkazebra"
+    store.apply(
+        Cut(items={(ARN, "a", "x"): f'"{word}"'}, objects={("1", "b", "k"): ("{}", word.encode() * 900)})
+    )
+    store.apply(Cut(items={(ARN, "a", "x"): None}, objects={("1", "b", "k"): None}))
+    assert [each.name for each in files_with(tmp_path, word)] == ["state.sqlite-wal"]
+    store.empty_the_write_ahead_file()
+    assert files_with(tmp_path, word) == []
+    store.apply(Cut(items={(ARN, "b", "x"): "1"}))
+    assert [key for key, _ in store.items()] == [(ARN, "b", "x")]
+    store.close()
+
+
+def files_with(folder: Path, word: str) -> list[Path]:
+    return [path for path in folder.iterdir() if word.encode() in path.read_bytes()]

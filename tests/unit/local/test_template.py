@@ -53,6 +53,7 @@ Resources:
         ("[1, !Ref AWS::NoValue, 2]", [1, 2]),
         ("{a: !Ref AWS::NoValue, b: 1}", {"b": 1}),
         ("!Ref Role", "factbook-Role"),
+        ("!Join ['/', [a, !Ref Name]]", "a/n"),
     ],
 )
 def test_an_intrinsic_function_resolves(tmp_path: Path, value: str, expected: Any) -> None:
@@ -65,6 +66,8 @@ def test_a_given_parameter_wins_over_its_default(tmp_path: Path) -> None:
 
 
 def test_a_parameter_that_the_template_does_not_have_is_refused_with_those_it_has(tmp_path: Path) -> None:
+    with pytest.raises(TemplateError, match="no parameter 'flag': is it 'Flag'"):
+        resolved(tmp_path, "!Ref Name", flag="1")
     with pytest.raises(TemplateError, match="no parameter 'Unknown'; it has Name, Flag"):
         resolved(tmp_path, "!Ref Name", Unknown="1")
 
@@ -101,6 +104,23 @@ def test_a_parameters_value_that_cloudformation_would_refuse_is_refused(
     assert str(refused.value) == f"the parameter {name} {told}, not {value!r}"
 
 
+def test_a_list_of_values_is_a_list_each_of_which_is_held_to_the_pattern(tmp_path: Path) -> None:
+    text = """
+Parameters: {Places: {Type: CommaDelimitedList, Default: "", AllowedPattern: "|[a-z]+"}}
+Resources: {Table: {Type: AWS::DynamoDB::Table}}
+"""
+    assert template(tmp_path, text).resolve({"Ref": "Places"}) == [""]
+    assert template(tmp_path, text, Places="a, b").resolve({"Ref": "Places"}) == ["a", "b"]
+    with pytest.raises(TemplateError, match="Places must match"):
+        template(tmp_path, text, Places="a,B")
+
+
+def test_a_search_domain_is_not_made_on_this_machine(tmp_path: Path) -> None:
+    read = template(tmp_path, "Resources: {Domain: {Type: AWS::OpenSearchService::Domain}}")
+    with pytest.raises(TemplateError, match="no search domain"):
+        read_stack(read)
+
+
 def test_values_at_the_edge_of_what_a_parameter_allows_are_taken(tmp_path: Path) -> None:
     given = {"Days": "30", "Kind": "", "Name": "abc", "Place": "z", "Key": "k1"}
     read = template(tmp_path, DECLARED, **given)
@@ -114,7 +134,7 @@ def test_values_at_the_edge_of_what_a_parameter_allows_are_taken(tmp_path: Path)
         "!Transform x",
         "!GetAtt Nobody.Arn",
         "!ImportValue x",
-        "!Join ['/', [a, b]]",
+        "!Split ['/', a/b]",
         "!Sub 'a ${!Name}'",
     ],
 )

@@ -17,6 +17,7 @@ from factbook.domain.memories.keys import similar_keys, words_of
         ("prefers-email", "preference-email"),
         ("username", "user-name"),
         ("région", "region"),
+        ("plan-year-2026", "planning-year-2026"),
     ],
 )
 def test_the_same_words_in_another_order_or_form_look_alike(key: str, other: str) -> None:
@@ -33,6 +34,9 @@ def test_the_same_words_in_another_order_or_form_look_alike(key: str, other: str
         ("tea", "team"),
         ("a-b", "b-c"),
         ("...", "---"),
+        ("customer-10023", "customer-10024"),
+        ("order-A1234567", "order-A1234568"),
+        ("contact-date", "contract-date"),
     ],
 )
 def test_other_words_do_not(key: str, other: str) -> None:

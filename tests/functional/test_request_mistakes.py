@@ -1,0 +1,264 @@
+"""Requests as a newcomer sends them: the status, and a message that says where the fault is and what to send instead."""
+
+from typing import Any
+
+import pytest
+from support.emulators import Aws
+from support.gateway import Gateway, load_app
+from support.principals import TenantService
+
+FACTS, MEMORY = "/v1/memory/facts", "/v1/memory"
+NOTE = {"type": "acme.note", "content": 1}
+
+
+@pytest.fixture
+def admin(moto: Aws, tenant: str) -> Gateway:
+    services = moto.services()
+    made = TenantService(services, tenant).admin
+    made.apps["retrieve"] = load_app("retrieve")
+    made.apps["retrieve"].services = lambda: services
+    return made
+
+
+FORMER = "There is no such route"
+ROUTES = [
+    ("PUT", FACTS, f"{FORMER}: {FACTS} takes GET and POST."),
+    ("GET", f"{MEMORY}/retrieve", f"{FORMER}: {MEMORY}/retrieve takes POST."),
+    ("GET", f"{FACTS}/", f"{FORMER}: the path ends in a slash. It is {FACTS}."),
+    ("GET", f"{MEMORY}//facts", f"{FORMER}: the path has a slash twice. It is {FACTS}."),
+    ("GET", f"/v1{FACTS}", f"{FORMER}: the path has /v1 twice. It is {FACTS}."),
+    ("GET", "/memory/facts", f"{FORMER}: the path begins with /v1. It is {FACTS}."),
+    ("GET", "/v1/facts", f"{FORMER}: the path begins with /v1/memory. It is {FACTS}."),
+    (
+        "GET",
+        "/facts/abc/revisions",
+        f"{FORMER}: the path begins with /v1/memory. It is {FACTS}/{{id}}/revisions.",
+    ),
+    (
+        "POST",
+        f"{MEMORY}/runs/a/b/log",
+        f"{FORMER}. The API reference lists them; an id in a path is percent-encoded.",
+    ),
+]
+
+
+@pytest.mark.parametrize(("method", "path", "told"), ROUTES)
+def test_a_route_that_is_nearly_one_is_told_what_it_lacks(
+    admin: Gateway, method: str, path: str, told: str
+) -> None:
+    answer = admin.call(method, path)
+    assert (answer.status, answer.code, answer.json["error"]["message"]) == (404, "not-found", told)
+
+
+UNKNOWN: list[tuple[str, Any, str, str]] = [
+    (
+        FACTS,
+        NOTE | {"contents": 1},
+        "/contents",
+        "Unknown field 'contents': is it 'content'? The fields are …",
+    ),
+    (
+        FACTS,
+        NOTE | {"caused_by_log_id": []},
+        "/caused_by_log_id",
+        "Unknown field 'caused_by_log_id': is it 'causedByLogId'? The fields are …",
+    ),
+    (
+        FACTS,
+        NOTE | {"scope": {"project": "p"}},
+        "/scope/project",
+        "Unknown field 'project' in /scope: is it 'projectId'? The fields are …",
+    ),
+    (
+        FACTS,
+        NOTE | {"retention": {"days": 5}},
+        "/retention/days",
+        "Unknown field 'days' in /retention: is it 'keepDays'? The fields are keepUntil, keepDays, legalHold.",
+    ),
+    (
+        FACTS,
+        NOTE | {"subjects": [{"kind": "user", "id": "a"}, {"kind": "user", "name": "a"}]},
+        "/subjects/1/name",
+        "Unknown field 'name' in /subjects/1. Remove it; the fields are kind, id.",
+    ),
+    (
+        f"{MEMORY}/runs/r1/log",
+        {"entries": [{"kind": "user-message", "text": "hi"}]},
+        "/entries/0/text",
+        "Unknown field 'text' in /entries/0. Remove it; the fields are kind, payload, actor, scope, causedByLogId.",
+    ),
+    (
+        f"{MEMORY}/runs/r1/log",
+        {"kind": "user-message", "payload": 1},
+        "/kind",
+        "Unknown field 'kind'. Remove it; the fields are entries, afterSequence.",
+    ),
+    (
+        "/v1/access/tokens",
+        {"actor": {"kind": "user", "id": "ann"}, "projects": {"writes": ["p"]}},
+        "/projects/writes",
+        "Unknown field 'writes' in /projects: is it 'write'? The fields are read, write.",
+    ),
+    (
+        f"{MEMORY}/context",
+        {"query": "x", "intents": [{"type": "acme.note", "scope": "tenant"}]},
+        "/intents/0/type",
+        "Unknown field 'type' in /intents/0: is it 'types'? The fields are …",
+    ),
+    (
+        FACTS,
+        NOTE | {"source": {"kind": "http-api", "freshness": {"ttl": 5}, "refresh": {"strategy": "manual"}}},
+        "/source/freshness/ttl",
+        "Unknown field 'ttl' in /source/freshness. Remove it; the fields are ttlSeconds, lastVerifiedAt, etag, sourceVersion.",
+    ),
+]
+
+
+@pytest.mark.parametrize(("path", "body", "where", "told"), UNKNOWN, ids=[each[2] for each in UNKNOWN])
+def test_an_unknown_field_is_told_where_it_stands_and_what_there_is(
+    admin: Gateway, path: str, body: Any, where: str, told: str
+) -> None:
+    answer = admin.call("POST", path, body)
+    assert (answer.status, answer.code) == (400, "unknown-field")
+    assert answer.json["error"]["details"] == {"path": where}
+    said = answer.json["error"]["message"]
+    assert said.startswith(told.removesuffix("…"))
+    assert told.endswith("…") or said == told
+
+
+def test_a_field_of_a_type_in_the_policy_is_told_what_a_type_takes(admin: Gateway) -> None:
+    answer = admin.call("PUT", f"{MEMORY}/policy", {"types": {"acme.note": {"keepFor": 30}}})
+    assert answer.json["error"]["message"] == (
+        "Unknown field 'keepFor' in /types/acme.note. Remove it; the fields are index, retention."
+    )
+
+
+def test_an_unknown_parameter_is_told_which_there_are(admin: Gateway) -> None:
+    told = admin.call("GET", FACTS, query={"projectId": "p1"}).json["error"]["message"]
+    assert told.startswith("Unknown query parameter 'projectId'. Remove it; the parameters are ")
+    assert "scope" in told.partition("are ")[2].removesuffix(".").split(", ")
+    told = admin.call("GET", FACTS, query={"limt": 1}).json["error"]["message"]
+    assert told.startswith("Unknown query parameter 'limt': is it 'limit'? The parameters are ")
+    told = admin.call("GET", f"{MEMORY}/runs/r1/log", query={"from": 3}).json["error"]["message"]
+    assert "cursor" in told, "a guess that is wrong is not all that is said"
+
+
+def test_no_message_repeats_more_than_the_beginning_of_a_field_of_the_callers(admin: Gateway) -> None:
+    for body in (NOTE | {"x" * 500: 1}, NOTE | {"scope": {"x" * 500: "p"}}):
+        assert "x" * 101 not in admin.call("POST", FACTS, body).text
+
+
+NO_JSON = [
+    (
+        "{'type': 'acme.note', 'content': 1}",
+        "expecting property name enclosed in double quotes, at line 1, column 2.",
+    ),
+    ("type=acme.note", "expecting value, at line 1, column 1."),
+    ('{"type": "acme.note",\n "content" 1}', "expecting ':' delimiter, at line 2, column 12."),
+    ('{"type": "acme.note", "content": 1} x', "extra data, at line 1, column 37."),
+    ('{"type": "acme.note", "content": "', "unterminated string starting, at line 1, column 34."),
+]
+
+
+@pytest.mark.parametrize(("text", "told"), NO_JSON)
+def test_a_body_that_is_no_json_is_told_where_it_is_none(admin: Gateway, text: str, told: str) -> None:
+    answer = admin.call("POST", FACTS, raw=text)
+    assert (answer.status, answer.code) == (400, "bad-input")
+    assert answer.json["error"]["message"] == f"The body is not valid JSON: {told}"
+
+
+def test_a_body_that_did_not_arrive_is_said(admin: Gateway) -> None:
+    answer = admin.call("POST", FACTS, raw=" ")
+    assert (answer.status, answer.code) == (400, "validation-failed")
+    assert answer.json["error"]["message"].startswith("The request has no body. /type: is missing.")
+
+
+def test_a_policy_that_did_not_arrive_replaces_none(admin: Gateway) -> None:
+    policy = {"retention": {"keepDays": 30}}
+    admin.call("PUT", f"{MEMORY}/policy", policy)
+    answer = admin.call("PUT", f"{MEMORY}/policy", raw=" ")
+    assert (answer.status, answer.code) == (400, "bad-input")
+    assert answer.json["error"]["message"].startswith("The request has no body.")
+    assert admin.call("GET", f"{MEMORY}/policy").json["retention"] == policy["retention"]
+    assert admin.call("PUT", f"{MEMORY}/policy", {}).json == {"types": {}}
+
+
+SCOPED = [FACTS, f"{MEMORY}/types", f"{MEMORY}/runs", f"{MEMORY}/agents/copilot/memories"]
+
+
+@pytest.mark.parametrize("path", SCOPED)
+@pytest.mark.parametrize(
+    "scope", ["p1", "{projectId: p1}", '"p1"', "[]", '"projectId":"p1"', "{'projectId': 'p1'}"]
+)
+def test_a_scope_that_is_no_object_is_blamed_and_not_the_body(admin: Gateway, path: str, scope: str) -> None:
+    answer = admin.call("GET", path, query={"scope": scope})
+    assert (answer.status, answer.code) == (400, "bad-input")
+    told = answer.json["error"]["message"]
+    assert told.startswith('scope must be a JSON object such as {"projectId":"p1"}')
+    assert "json.dumps" in told, "whoever gave Python's own text of a dict"
+    assert "--data-urlencode" in told, "curl takes braces in a URL for its own"
+
+
+PLUS = "Query parameter asOf: a + in a query string stands for a space; write the zone's as %2B."
+ZONE = "Query parameter asOf: A time must look like 2026-10-09T12:00:00Z, with a zone."
+
+
+@pytest.mark.parametrize(
+    ("query", "told"),
+    [
+        ("asOf=2026-10-09T12:00:00+01:00", PLUS),
+        ("asOf=2026-10-09T12:00:00.5+01:00", PLUS),
+        ("asOf=2026-10-09%2012:00:00+01:00", PLUS),
+        ("asOf=2026-10-09T12:00:00", ZONE),
+        ("asOf=2026-10-09", ZONE),
+        ("asOf=2026-10-09%2012:00", ZONE),
+        ("asOf=yesterday", ZONE),
+    ],
+)
+def test_a_plus_that_became_a_space_is_told_from_a_missing_zone(
+    admin: Gateway, query: str, told: str
+) -> None:
+    answer = admin.call("GET", FACTS, raw_query=query)
+    assert (answer.status, answer.code, answer.json["error"]["message"]) == (400, "bad-input", told)
+
+
+def test_the_same_time_with_its_plus_escaped_is_taken(admin: Gateway) -> None:
+    assert admin.call("GET", FACTS, raw_query="asOf=2026-10-09T12:00:00%2B01:00").status == 200
+
+
+FIRST = [
+    (FACTS, {"type": 5, "content": 1}, "/type: must be a string."),
+    (FACTS, {"type": "acme.note"}, "content is missing: give any JSON, or a contentRef."),
+    (
+        FACTS,
+        NOTE | {"validFrom": "2026-01-01"},
+        "/validFrom: A time must look like 2026-10-09T12:00:00Z, with a zone.",
+    ),
+    (FACTS, NOTE | {"subjects": ["ann"]}, "/subjects/0: must be an object."),
+    (FACTS, NOTE | {"causedByLogId": "r:0:x"}, "/causedByLogId: must be a list."),
+    (
+        FACTS,
+        NOTE | {"source": {"kind": "http"}},
+        (
+            "/source/kind: must be 'http-api', 'blob', 'mcp-tool', 'external-db' or 'user-input'. "
+            "In all 3 fields are invalid; see details.issues."
+        ),
+    ),
+    (f"{MEMORY}/remember", {"agent": "copilot", "type": "m", "text": "x"}, "/agent: must be an object."),
+    (f"{MEMORY}/retrieve", {"query": "x"}, "/mode: is missing."),
+    (
+        f"{MEMORY}/retrieve",
+        {"mode": "vector", "query": "x"},
+        "/mode: must be 'list', 'keyword', 'semantic' or 'both'.",
+    ),
+    (f"{MEMORY}/context", {"query": "x", "intents": ["acme.note"]}, "/intents/0: must be an object."),
+    (f"{MEMORY}/runs/r1/log", {"entries": []}, "/entries: must have 1 or more items."),
+]
+
+
+@pytest.mark.parametrize(("path", "body", "told"), FIRST, ids=[each[2][:40] for each in FIRST])
+def test_the_first_fault_stands_in_the_message_with_its_path(
+    admin: Gateway, path: str, body: Any, told: str
+) -> None:
+    answer = admin.call("POST", path, body)
+    assert (answer.status, answer.code, answer.json["error"]["message"]) == (400, "validation-failed", told)
