@@ -3,6 +3,9 @@
 Facts of random words go into a local data plane and a fresh index (SQLite, or the OpenSearch node at URL). Each query is
 timed whole, as the use case that the route calls, and then its recorded search and BatchGetItem are sent again raw; both in
 one run, so that their ratio says something on any machine. Vectors are random directions: only their number matters here.
+
+On a node the same requests are sent a third time, plain: hits in the service's own order, without what keeps other people's
+documents out of a score. So the last columns say what that costs.
 """
 
 import argparse
@@ -56,26 +59,27 @@ class DirectionEmbedder:
         *,
         model: str | None = None,
         within: float | None = None,
+        purpose: str = "document",
     ) -> list[Vector]:
-        del dimensions, model, within
+        del dimensions, model, within, purpose
         return [_direction(text) for text in texts]
 
 
 def main() -> None:
     options = _arguments()
-    print("| facts | index | mode | retrieve p50 ms | p95 ms | raw p50 ms | p95 ms | ratio p50 | p95 |")
-    print("|---:|---|---|---:|---:|---:|---:|---:|---:|")
+    print("| facts | index | words | mode | retrieve p50 · p95 ms | raw | plain | of raw | of plain |")
+    print("|---:|---|---:|---|---|---|---|---|---|")
     for facts in options.facts:
         with tempfile.TemporaryDirectory() as folder, running(Path(folder), [TENANT]) as ready:
             index = _index(options.node, Path(folder))
             try:
-                _report(facts, "OpenSearch" if options.node else "SQLite", index, ready)
+                _report(facts, options.words, "OpenSearch" if options.node else "SQLite", index, ready)
             finally:
                 for info in index.indexes():
                     index.drop(info.name)
 
 
-def _report(facts: int, name: str, index: SearchIndex, ready: Ready) -> None:
+def _report(facts: int, words: Sequence[int], name: str, index: SearchIndex, ready: Ready) -> None:
     client, table = ready.client("dynamodb"), ready.aws["tables"]["facts"]
     _fill(facts, index, client, table)
     memory: Any = FactPorts(
@@ -83,22 +87,24 @@ def _report(facts: int, name: str, index: SearchIndex, ready: Ready) -> None:
     )  # type: ignore[arg-type]
     engine = SearchPorts(index, TOKENIZER, Spaces(index, DirectionEmbedder()))
     chance = random.Random(11)
-    queries = [" ".join(_word(chance) for _ in range(4)) for _ in range(QUERIES)]
-    for mode in MODES:
-        whole, raw = [], []
-        for query in queries:
+    for length, mode in ((length, mode) for length in words for mode in MODES):
+        whole, raw, plain = [], [], []
+        for query in (" ".join(_word(chance) for _ in range(length)) for _ in range(QUERIES)):
             question = Question(mode, query, LIMIT)  # type: ignore[arg-type]
             with _Recording(index, client) as recording:
                 retrieve_facts(memory, engine, WHO, question)
             whole.append(_seconds(lambda asked=question: retrieve_facts(memory, engine, WHO, asked)))
             raw.append(_seconds(recording.replay))
-        figures = [1_000 * _quantile(times, part) for times in (whole, raw) for part in (0.5, 0.95)]
-        ratios = figures[0] / figures[2], figures[1] / figures[3]
-        print(
-            f"| {facts} | {name} | {mode} | "
-            + " | ".join(f"{each:.2f}" for each in (*figures, *ratios))
-            + " |"
-        )
+            plain.append(_seconds(lambda asked=recording: asked.replay(plain=True)))
+        figures = [[1_000 * _quantile(times, part) for part in (0.5, 0.95)] for times in (whole, raw, plain)]
+        ratios = [
+            [mine / other for mine, other in zip(figures[0], each, strict=True)] for each in figures[1:]
+        ]
+        if name == "SQLite":
+            figures, ratios = figures[:2], ratios[:1]
+        cells = [" · ".join(f"{value:.0f}" for value in pair) for pair in figures] + [""] * (3 - len(figures))
+        cells += [" · ".join(f"{value:.2f}" for value in pair) for pair in ratios] + [""] * (2 - len(ratios))
+        print(f"| {facts} | {name} | {length} | {mode} | " + " | ".join(cells) + " |", flush=True)
 
 
 class _Recording:
@@ -111,6 +117,7 @@ class _Recording:
             (dynamodb, "batch_get_item"),
         ]
         self._calls: list[Timed] = []
+        self._plain: list[Timed] = []
 
     def __enter__(self) -> "_Recording":
         for owner, name in self._watched:
@@ -124,13 +131,32 @@ class _Recording:
     def _watch(self, call: Callable[..., Any]) -> Callable[..., Any]:
         def watched(*arguments: Any, **named: Any) -> Any:
             self._calls.append(lambda: call(*arguments, **named))
+            lines = named.get("body")
+            self._plain.append(
+                lambda: call(*arguments, **(named if lines is None else {**named, "body": _plain(lines)}))
+            )
             return call(*arguments, **named)
 
         return watched
 
-    def replay(self) -> None:
-        for call in self._calls:
+    def replay(self, *, plain: bool = False) -> None:
+        for call in self._plain if plain else self._calls:
             call()
+
+
+def _plain(lines: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """An `_msearch` as one would send it who does not mind what a score tells: no counts, no names, no marks."""
+    kept: list[dict[str, Any]] = []
+    for header, body in zip(lines[::2], lines[1::2], strict=True):
+        if "aggs" in body:
+            continue
+        query = body["query"].get("bool", {})
+        if "must_not" in query:
+            terms = [{"term": {"text": {"value": each["term"]["text"]["value"]}}} for each in query["should"]]
+            only = {**query, "should": terms, "must_not": []}
+            body = {**body, "query": {"bool": only}, "collapse": {"field": "id"}, "track_total_hits": False}
+        kept += [header, body]
+    return kept
 
 
 def _fill(count: int, index: SearchIndex, client: Any, table: str) -> None:
@@ -192,7 +218,7 @@ def _index(node: str | None, folder: Path) -> SearchIndex:
     from factbook_search.opensearch_client import connect
     from factbook_search.opensearch_index import OpenSearchIndex
 
-    return OpenSearchIndex(connect(node), f"speed-{time.time_ns()}", replicas=0)
+    return OpenSearchIndex(connect(node), f"speed-{time.time_ns()}")
 
 
 def _arguments() -> argparse.Namespace:
@@ -200,6 +226,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument(
         "--facts", type=int, nargs="+", default=[1_000], help="how many, several for a comparison"
     )
+    parser.add_argument("--words", type=int, nargs="+", default=[4, 12], help="how long queries are")
     parser.add_argument("--node", help="URL of an OpenSearch node; a SQLite file without it")
     return parser.parse_args()
 
