@@ -3,7 +3,7 @@
 import copy
 import threading
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -46,18 +46,22 @@ class Aws:
 
 @contextmanager
 def moto() -> Iterator[Aws]:
-    """moto, serialised: its DynamoDB loses conditional writes when threads interleave."""
+    """moto, serialised: when threads interleave, its DynamoDB and its S3 take two writes of which one had to be refused."""
     from moto import mock_aws  # a second of imports that most tests do without
     from moto.dynamodb.models import DynamoDBBackend, Table
     from moto.dynamodb.models.dynamo_type import DynamoType
     from moto.dynamodb.responses import DynamoHandler
+    from moto.s3.responses import S3Response
 
     lock = threading.Lock()
-    dispatch, update = DynamoHandler.call_action, DynamoDBBackend.update_item
+    update = DynamoDBBackend.update_item
 
-    def one_at_a_time(self: Any) -> Any:
-        with lock:
-            return dispatch(self)
+    def one_at_a_time(answer: Callable[..., Any]) -> Callable[..., Any]:
+        def alone(*request: Any) -> Any:
+            with lock:
+                return answer(*request)
+
+        return alone
 
     def rows_alone(self: Any, memo: Any) -> Any:
         """What a cancelled transaction goes back to. moto copied every value of the table, for each operation anew."""
@@ -75,7 +79,8 @@ def moto() -> Iterator[Aws]:
         return update(self, table_name, key, *what, **named)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(DynamoHandler, "call_action", one_at_a_time)
+        patch.setattr(DynamoHandler, "call_action", one_at_a_time(DynamoHandler.call_action))
+        patch.setattr(S3Response, "_key_response", one_at_a_time(S3Response._key_response))
         patch.setattr(Table, "__deepcopy__", rows_alone, raising=False)
         patch.setattr(DynamoDBBackend, "update_item", update_anew)
         with mock_aws():
