@@ -10,6 +10,8 @@ from support.logs import LogService
 from factbook.adapters.dynamodb.key_parts import key
 from factbook.adapters.log.dynamodb_stream import log_records
 from factbook.api.log.events import CheckpointEvents
+from factbook.usecases import tally
+from factbook.usecases.merging import at_once
 
 RUN = "/v1/memory/runs/r1/log"
 ENTRY = {"kind": "event-emitted", "payload": {"n": 1}}
@@ -61,6 +63,31 @@ def test_a_verification_that_finds_an_edited_entry_is_counted(
     edit(log, ministack)
     assert log.admin.call("GET", f"{RUN}/verify").json["holds"] is False
     assert counted(capsys, "VerificationFailures") == 1
+
+
+@pytest.mark.parametrize(
+    ("route", "body"),
+    [("/v1/memory/facts", {"type": "acme.note", "content": "tea"}), (RUN, {"entries": [ENTRY]})],
+)
+def test_a_write_that_is_answered_by_an_earlier_try_of_it_is_counted(
+    log: LogService, capsys: pytest.CaptureFixture[str], route: str, body: dict[str, Any]
+) -> None:
+    capsys.readouterr()
+    for replays in (0, 1, 1):
+        assert log.admin.call("POST", route, body, key="once").status == 201
+        assert [record.get("Replays", [0])[0] for record in metrics(capsys)] == [replays]
+
+
+def test_what_threads_of_an_invocation_count_is_its_own() -> None:
+    def work(_: int) -> None:
+        tally.count("Replays")
+
+    with tally.counting() as outer:
+        with tally.counting() as inner:
+            list(at_once(work, range(40)))
+        list(at_once(work, range(2)))
+    list(at_once(work, range(3)))  # nobody observes these
+    assert (inner["Replays"], outer["Replays"]) == (40, 2)
 
 
 def test_a_change_of_the_log_that_is_no_append_is_a_contradiction(

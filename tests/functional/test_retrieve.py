@@ -10,7 +10,8 @@ from factbook.domain.errors import BadInput, SearchUnavailable, SemanticUnavaila
 from factbook.domain.policy.policies import Policy
 from factbook.ports.retrieval.index import LegFailure
 from factbook.usecases.facts import listing
-from factbook.usecases.retrieval import indexing, retrieve
+from factbook.usecases.retrieval import indexing, retrieve, searching
+from factbook.usecases.tally import counting
 
 ADMIN = admin()
 
@@ -228,7 +229,9 @@ def test_enough_facts_survive_although_most_hits_are_dropped(world):
     for head in stale:
         world.delete(head, ADMIN, deliver=False)
 
-    assert len(world.find(ADMIN, "tea").facts) == 10
+    with counting() as sums:
+        assert len(world.find(ADMIN, "tea").facts) == 10
+    assert 1 <= sums["Refills"] <= searching.REFILLS
 
 
 def test_a_retrieve_is_one_search_and_one_read(world, monkeypatch):
@@ -242,8 +245,9 @@ def test_a_retrieve_is_one_search_and_one_read(world, monkeypatch):
     for mode in ("keyword", "semantic", "both"):
         searches.clear()
         reads.clear()
-        assert len(world.find(ADMIN, "tea", mode, limit=50).facts) == 50
-        assert (len(searches), len(reads)) == (1, 1)
+        with counting() as sums:
+            assert len(world.find(ADMIN, "tea", mode, limit=50).facts) == 50
+        assert (len(searches), len(reads), sums["Refills"]) == (1, 1, 0)
         assert len(reads[0]) <= 100
 
 

@@ -17,6 +17,7 @@ from aws_lambda_powertools.metrics import EphemeralMetrics, MetricUnit
 
 from factbook.domain.access.principals import Principal
 from factbook.domain.errors import FactbookError
+from factbook.usecases.tally import counting
 
 SERVICE, NAMESPACE = "factbook", "Factbook"
 FRAMES_LOGGED = 6
@@ -70,13 +71,15 @@ def observe(function: str, event: dict[str, Any], context: Any = None) -> Iterat
     started = time.perf_counter()
     request_id = event.get("requestContext", {}).get("requestId") or getattr(context, "aws_request_id", "")
     seen = Observation(function, _trigger(event), request_id, cold_start=_process.pop("cold", False))
-    try:
-        yield seen
-    except BaseException as error:
-        seen.failed(error)
-        raise
-    finally:
-        _report(seen, round((time.perf_counter() - started) * 1000, 1))
+    with counting() as sums:
+        try:
+            yield seen
+        except BaseException as error:
+            seen.failed(error)
+            raise
+        finally:
+            seen.count(**sums)
+            _report(seen, round((time.perf_counter() - started) * 1000, 1))
 
 
 def _report(seen: Observation, duration_ms: float) -> None:

@@ -6,6 +6,7 @@ rows of all of them together, whatever they hold (docs/architecture.md, Paging).
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import Context, copy_context
 from dataclasses import dataclass
 from functools import cache, partial
 from typing import Generic, Protocol, TypeVar
@@ -87,11 +88,12 @@ def at_once(
     result that is not there for that raises StorageUnavailable.
     """
 
-    def in_time(item: Item) -> Result:
+    def in_time(context: Context, item: Item) -> Result:
         deadline.require()
-        return call(item)
+        return context.run(call, item)
 
-    return _pool().map(in_time, items)
+    each = list(items)
+    return _pool().map(in_time, [copy_context() for _ in each], each)
 
 
 @cache

@@ -38,6 +38,7 @@ from factbook.ports.contention import Contended
 from factbook.ports.facts.joint import Change, OwnEntry
 from factbook.ports.facts.store import Head, Mark
 from factbook.ports.operations import Operation
+from factbook.usecases import tally
 from factbook.usecases.facts.payloads import Content, store_payload
 from factbook.usecases.facts.ports import FactPorts
 
@@ -201,6 +202,7 @@ class FactChange:
         for attempt in range(1, ATTEMPTS + 1):
             first = self._first_answer(head)
             if first is not None:
+                tally.count("Replays")
                 self._settle(first)
                 return first
             try:

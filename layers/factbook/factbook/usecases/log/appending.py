@@ -39,6 +39,7 @@ from factbook.ports.contention import Contended
 from factbook.ports.deadline import NEVER, Deadline
 from factbook.ports.log.clock import LogClock
 from factbook.ports.log.entries import LogStore, StoredEntry
+from factbook.usecases import tally
 from factbook.usecases.caches import RecentValues
 from factbook.usecases.log.chaining import MAX_TRANSACTION_BYTES, Chaining
 from factbook.usecases.log.entries import answer_of, log_id_of, open_entry, tail_of
@@ -294,6 +295,7 @@ class _Append:
         if same and self.operation is not None:
             same = self._ends_there(found[-1])
         if same:
+            tally.count("Replays")
             return answers
         if self.operation is not None and found and log_id_of(found[0]).seed == self.drafts[0].seed:
             raise IdempotencyMismatch

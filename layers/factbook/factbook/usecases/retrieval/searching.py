@@ -25,6 +25,7 @@ from factbook.ports.retrieval.index import (
     SearchIndex,
     VectorLeg,
 )
+from factbook.usecases import tally
 from factbook.usecases.retrieval.embedding_spaces import Spaces
 
 Mode = Literal["list", "keyword", "semantic", "both"]
@@ -167,7 +168,9 @@ class _Search(Generic[Record]):
         vector = None if self._asked.mode == "keyword" else self._embedded()
         depth = max(FUSED_DEPTH if self._asked.mode == "both" else LEG_DEPTH, 2 * self._asked.limit)
         versions, whole = self._search(vector, depth)
-        for _ in range(1 + REFILLS):
+        for refill in range(1 + REFILLS):
+            if refill:
+                tally.count("Refills")
             self._read_next(self._ranked(), versions)
             if len(self._survivors(self._ranked())) >= self._asked.limit:
                 break

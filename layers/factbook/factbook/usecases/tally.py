@@ -1,0 +1,39 @@
+"""What an invocation counts of its own work, for those who watch the service; an answer does not show it.
+
+A use case says `count("Replays")` wherever that happens, also in a thread that `at_once` began; who observes the
+invocation reads the sums at its end. Outside of an invocation nothing is counted.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from threading import Lock
+from typing import Literal
+
+Counted = Literal["Replays", "Refills"]
+"""`Replays`: writes that were answered by what an earlier try of them had written. `Refills`: further rounds of searches whose
+first one gave too few records that the caller may have.
+"""
+
+_current: ContextVar[Counter[str] | None] = ContextVar("tally", default=None)
+_adding = Lock()
+
+
+@contextmanager
+def counting() -> Iterator[Counter[str]]:
+    """The sums of one invocation, while it runs."""
+    sums: Counter[str] = Counter()
+    before = _current.set(sums)
+    try:
+        yield sums
+    finally:
+        _current.reset(before)
+
+
+def count(what: Counted) -> None:
+    """One more of it."""
+    sums = _current.get()
+    if sums is not None:
+        with _adding:
+            sums[what] += 1
