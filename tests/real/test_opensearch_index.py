@@ -7,12 +7,14 @@ import time
 import uuid
 from collections import deque
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from contract.interference import NonInterferenceContract
 from contract.search_index import EAST, SPACE, TOKENS, SearchIndexContract, ids, put, unit
 from opensearchpy import Urllib3HttpConnection
+from support.heaviest_leg import heaviest_leg
 from support.search_guard import WatchedClient
 from support.search_node import SearchNode
 
@@ -120,6 +122,18 @@ def test_a_purge_rewrites_every_segment_that_holds_a_replaced_document(search_no
         index.refresh()
     assert replaced() == 0
     drop_all(index)
+
+
+def test_the_query_with_the_most_conditions_is_answered(search_node: SearchNode) -> None:
+    index = activated(new_index(search_node))
+    leg = heaviest_leg()
+    assert index.apply([put("t", "r1", f"{leg.terms[0]} {leg.terms[-1]}", vector=EAST)]) == []
+    index.refresh()
+    anybody = replace(leg, filter=Equals("tenant", "t"))
+    answers = index.search("t", [leg, anybody], timeout=30)
+    drop_all(index)
+
+    assert [ids(answer) for answer in answers] == [[], ["r1"]]
 
 
 def test_an_index_on_a_node_alone_waits_for_no_copy(search_node: SearchNode) -> None:

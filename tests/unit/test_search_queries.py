@@ -11,9 +11,11 @@ import pytest
 from contract.search_index import EAST, HOSTILE, filters
 from hypothesis import given
 from hypothesis import strategies as st
+from support.heaviest_leg import heaviest_leg
 from support.search_guard import unguarded
 
 from factbook.domain.filters import EVERYTHING, NOTHING, AnyOf, Equals, Filter, Not
+from factbook.domain.retrieval.tokenizer import MAX_QUERY_TERMS
 from factbook.ports.retrieval.index import KeywordLeg, Leg, VectorLeg
 from factbook_search.opensearch_client import connect
 from factbook_search.opensearch_queries import FEWEST_HITS, hits_body, kept_body
@@ -72,6 +74,14 @@ def _kinds(query: dict[str, Any]) -> Iterator[str]:
         for clause in ("filter", "must", "should", "must_not"):
             for part in body.get(clause, []):
                 yield from _kinds(part)
+
+
+def test_no_leg_asks_more_conditions_than_a_service_takes() -> None:
+    leg = heaviest_leg()
+    bodies = (hits_body("t", leg, 100, 1_000), kept_body("t", leg, 1_000))
+    assert len(leg.terms) == MAX_QUERY_TERMS
+    for body in bodies:
+        assert sum(kind != "bool" for kind in _kinds(body["query"])) <= 1_024
 
 
 @pytest.fixture

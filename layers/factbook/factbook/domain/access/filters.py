@@ -1,11 +1,14 @@
 """What a principal may read, and what no erasure in force names, as filters of index documents."""
 
 from collections.abc import Iterable
+from itertools import islice
 
 from factbook.domain.access.erasing import PERSONS, Erasing, Selector, SelectorKind
 from factbook.domain.access.principals import Principal
 from factbook.domain.filters import EVERYTHING, AllOf, AnyOf, Equals, Filter, Missing, Not, OneOf
 
+MOST_GROUPS = 40
+"""Pairs of a project and a kind of selector that a filter names, each in up to four conditions."""
 _SCOPE_FIELDS: dict[SelectorKind, str] = {
     "fact": "id",
     "user": "s_user",
@@ -30,14 +33,18 @@ def readable_filter(principal: Principal) -> Filter:
 
 
 def spared_filter(erasing: Erasing) -> Filter:
-    """What no erasure names, as far as a document says: it knows the subjects of the current revision alone."""
+    """What no erasure names, as far as a document says: it knows the subjects of the current revision alone.
+
+    Every hit is read back and judged again. What more than `MOST_GROUPS` name is left to that, as an index takes a bounded
+    number of conditions.
+    """
     if not erasing.since:
         return EVERYTHING
     grouped: dict[tuple[str | None, SelectorKind], list[Selector]] = {}
     for selector in erasing.since:
         grouped.setdefault((selector.project, selector.kind), []).append(selector)
     named: list[Filter] = []
-    for (project, kind), selectors in grouped.items():
+    for (project, kind), selectors in islice(grouped.items(), MOST_GROUPS):
         reached = AnyOf(tuple(_reached(kind, sorted(each.id for each in selectors))))
         named.append(reached if project is None else AllOf((Equals("s_project", project), reached)))
     return Not(AnyOf(tuple(named)))
