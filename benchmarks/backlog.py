@@ -62,9 +62,10 @@ class Endpoint:
         dimensions: int | None = None,
         *,
         model: str | None = None,
+        within: float | None = None,
         purpose: str = "document",
     ) -> list[Vector | EmbeddingFailure]:
-        del dimensions, model, purpose
+        del dimensions, model, within, purpose
         self.requests += 1
         if self.down:
             raise EmbeddingsUnavailable
