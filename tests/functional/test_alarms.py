@@ -1,5 +1,6 @@
-"""Alarms of our own metrics, each made to ring by what it is for: the real handlers fail or wait, and what they then write is
-held against the alarm as the template has it: namespace, name, dimensions, statistic, threshold.
+"""Every alarm is made to ring. One of our own metrics by what it is for: the real handlers fail or wait, and what they then write
+is held against the alarm as the template has it: namespace, name, dimensions, statistic, threshold. One of AWS's metrics in the
+emulator, by what AWS would report in its own unit.
 """
 
 import json
@@ -34,6 +35,7 @@ NOBODY = "http://127.0.0.1:9"
 COMPARE: dict[str, Callable[[float, float], bool]] = {
     "GreaterThanOrEqualToThreshold": operator.ge,
     "LessThanThreshold": operator.lt,
+    "LessThanOrEqualToThreshold": operator.le,
 }
 STATISTIC: dict[str, Callable[[list[float]], float]] = {"Sum": sum, "Maximum": max, "SampleCount": len}
 
@@ -41,7 +43,9 @@ Alarm = Mapping[str, Any]
 
 
 def _alarms() -> dict[str, Alarm]:
-    template = Template(ROOT / "template.yaml", PSEUDO, {"AlarmTopicArn": TOPIC})
+    template = Template(
+        ROOT / "template.yaml", PSEUDO, {"AlarmTopicArn": TOPIC, "Search": "new", "SearchVolumeGiB": "100"}
+    )
     found = template.of_type("AWS::CloudWatch::Alarm")
     return {name: template.resolve(properties) for name, properties in found.items()}
 
@@ -122,6 +126,38 @@ def rings(name: str, records: list[Any]) -> bool:
 
 # -- what each is for
 
+MINUTE = 60
+MILLISECONDS = 1000
+PERCENT_OF_DISK = 1024 * 100 / 100
+"""In MiB, as AWS reports what is left of it: one of the 100 GiB that `_alarms` asks for."""
+
+REPORTED: dict[str, tuple[float, float]] = {
+    "ThrottlesAlarm": (0, 1),
+    "IndexErrorsAlarm": (0, 1),
+    "IndexLagAlarm": (9 * MINUTE * MILLISECONDS, 10 * MINUTE * MILLISECONDS),
+    "IndexDeadLettersAlarm": (0, 1),
+    "CheckpointErrorsAlarm": (0, 1),
+    "CheckpointLagAlarm": (9 * MINUTE * MILLISECONDS, 10 * MINUTE * MILLISECONDS),
+    "CheckpointDeadLettersAlarm": (0, 1),
+    "RefreshErrorsAlarm": (0, 1),
+    "RefreshDeadLettersAlarm": (0, 1),
+    "RefreshLagAlarm": (59 * MINUTE, 60 * MINUTE),
+    "EraseErrorsAlarm": (0, 1),
+    "ErasureDeadLettersAlarm": (0, 1),
+    "SearchRedAlarm": (0, 1),
+    "SearchYellowAlarm": (0, 1),
+    "SearchMemoryAlarm": (94, 95),
+    "SearchCpuAlarm": (79, 80),
+    "SearchSnapshotsAlarm": (0, 1),
+}
+"""What AWS reports while nobody need act, and when somebody must: counts, milliseconds of Lambda, seconds of SQS, percent of a domain."""
+
+RECKONED: dict[str, tuple[dict[str, float], dict[str, float]]] = {
+    "ServerErrorsAlarm": ({"errors": 1, "requests": 101}, {"errors": 1, "requests": 100}),
+    "SearchStorageAlarm": ({"left": 26 * PERCENT_OF_DISK}, {"left": 25 * PERCENT_OF_DISK}),
+}
+"""The same of alarms over an expression, which no emulator reckons."""
+
 
 def contradictions(watched: Watched) -> list[Any]:
     """An entry of the log is changed past the service."""
@@ -201,8 +237,37 @@ def test_an_alarm_rings_at_what_it_is_for_and_not_before(watched: Watched, name:
     assert rings(name, RINGING[name](watched))
 
 
-def test_every_alarm_of_our_own_metrics_is_made_to_ring() -> None:
+@pytest.mark.parametrize("name", REPORTED)
+def test_an_alarm_of_what_aws_reports_rings_in_the_emulator(ministack: Aws, name: str) -> None:
+    cloudwatch, alarm = ministack.client("cloudwatch"), dict(ALARMS[name])
+    metric = {key: alarm[key] for key in ("MetricName", "Dimensions") if key in alarm}
+
+    def state_after(value: float) -> str:
+        # Of its own, since the emulator looks at all samples of a metric, whatever their dimensions.
+        namespace, own = f"{alarm['Namespace']}/{uuid.uuid4().hex}", f"{name}-{uuid.uuid4().hex}"
+        cloudwatch.put_metric_alarm(**alarm | {"AlarmName": own, "Namespace": namespace, "AlarmActions": []})
+        cloudwatch.put_metric_data(Namespace=namespace, MetricData=[metric | {"Value": value}])
+        (found,) = cloudwatch.describe_alarms(AlarmNames=[own])["MetricAlarms"]
+        return str(found["StateValue"])
+
+    assert [state_after(value) for value in REPORTED[name]] == ["OK", "ALARM"]
+
+
+@pytest.mark.parametrize("name", RECKONED)
+def test_an_alarm_over_an_expression_rings_at_what_it_is_for_and_not_before(name: str) -> None:
+    alarm = ALARMS[name]
+    expression, *metrics = alarm["Metrics"]
+    compare, ringing = COMPARE[alarm["ComparisonOperator"]], []
+    for reported in RECKONED[name]:
+        assert reported.keys() == {each["Id"] for each in metrics}
+        value = eval(expression["Expression"], {}, reported)
+        ringing.append(compare(value, alarm["Threshold"]))
+    assert ringing == [False, True]
+
+
+def test_every_alarm_is_made_to_ring() -> None:
     assert RINGING.keys() == OURS
+    assert {*OURS, *REPORTED, *RECKONED, "TicksMissingAlarm"} == ALARMS.keys()
 
 
 @pytest.mark.parametrize("function", TICKS)
