@@ -1,4 +1,4 @@
-"""ministack, served on a socket the runner has bound, with three things added: saves, expiry and a wake-up.
+"""ministack, served on a socket the runner has bound, with four things added: saves, expiry, a wake-up, and searches of a partition alone.
 
 Started as `python -m factbook_local.dataplane.emulator CONFIG` where CONFIG is the JSON of `Config`. Ends when its
 standard input does, so it never outlives a runner that was killed; what was acknowledged is saved first.
@@ -79,6 +79,7 @@ class DataPlane:
         self._written_ahead = 0
         """Saves since the write-ahead file was emptied."""
         self._watch()
+        _search_one_partition(dynamodb)
 
     def _watch(self) -> None:
         """Stand in for ministack's own item functions, which all writes of items go through."""
@@ -274,6 +275,29 @@ class DataPlane:
                 self._expiring = False
             if self._emitted != before:
                 await self._wake()
+
+
+def _search_one_partition(ddb: Any) -> None:
+    """ministack reads each number of every vector of a table before it looks whether a search asks for its partition."""
+    search, parse, entry_of = ddb._search_vectors, ddb._vector_condition_terms, ddb._vector_entry
+    asked: list[tuple[str, Any]] = []
+
+    def parsed(*condition: Any) -> Any:
+        terms, refusal = parse(*condition)
+        asked.extend(terms or ())
+        return terms, refusal
+
+    def entry(table: Any, vix: Any, item: Any) -> Any:
+        other = item and any(item.get(name) != value for name, value in asked)
+        return None if other else entry_of(table, vix, item)
+
+    def searched(request: Any) -> Any:
+        try:
+            return search(request)
+        finally:
+            asked.clear()
+
+    ddb._vector_condition_terms, ddb._vector_entry, ddb._search_vectors = parsed, entry, searched
 
 
 def _sequence(record: dict[str, Any]) -> str:
