@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import uvicorn
+from cachetools import LRUCache
 
 from factbook_local.dataplane.expiry import Expiry
 from factbook_local.dataplane.store import DAMAGED, FULL, UNUSABLE, Cut, Store
@@ -36,6 +37,7 @@ MOST_WRITTEN_AHEAD = 10
 _KMS_READS = re.compile(r"Encrypt|Decrypt|GenerateDataKey|Sign|Verify|Describe|Get|List")
 _GATHER_SECONDS = 0.02
 """After the first record of a wait, so that what is written together is read together."""
+_KEPT_VECTORS = 20_000
 _KEPT_RECORDS = 1_000
 """Stream records that stay readable after every consumer has passed them."""
 
@@ -278,9 +280,13 @@ class DataPlane:
 
 
 def _search_one_partition(ddb: Any) -> None:
-    """ministack reads each number of every vector of a table before it looks whether a search asks for its partition."""
+    """ministack reads each number of every vector of a table, in each search, before it looks whether that asks for its partition.
+
+    What it has read is kept, of as many vectors as a local service has.
+    """
     search, parse, entry_of = ddb._search_vectors, ddb._vector_condition_terms, ddb._vector_entry
     asked: list[tuple[str, Any]] = []
+    kept: LRUCache[tuple[str, int], tuple[dict[str, Any], Any]] = LRUCache(_KEPT_VECTORS)
 
     def parsed(*condition: Any) -> Any:
         terms, refusal = parse(*condition)
@@ -288,8 +294,14 @@ def _search_one_partition(ddb: Any) -> None:
         return terms, refusal
 
     def entry(table: Any, vix: Any, item: Any) -> Any:
-        other = item and any(item.get(name) != value for name, value in asked)
-        return None if other else entry_of(table, vix, item)
+        if not item or any(item.get(name) != value for name, value in asked):
+            return None
+        place = (vix["IndexName"], id(item))
+        read, found = kept.get(place, ({}, None))
+        if len(read) != len(item) or any(item.get(name) is not value for name, value in read.items()):
+            found = entry_of(table, vix, item)
+            kept[place] = (dict(item), found)
+        return found
 
     def searched(request: Any) -> Any:
         try:
