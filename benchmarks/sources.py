@@ -27,6 +27,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -320,11 +321,10 @@ def sweeping(arguments: argparse.Namespace) -> int:
 
 # -- one dead host
 
-ANSWER_SECONDS, SILENCE_SECONDS = 1.0, 10.0
-"""Of a living host, so long that threads and invocations are what runs short, not this machine; of the dead one, as long as the
-service waits.
+ANSWER_SECONDS, SILENCE_SECONDS = (1.0, 3.0), 10.0
+"""Of a living host, drawn between: so long that threads and invocations are what runs short, not this machine. Of the dead one,
+as long as the service waits.
 """
-FACTS_EACH = 2
 INVOCATIONS = 10
 """At once, as the template has it."""
 ROUNDS = 3
@@ -386,10 +386,11 @@ def work(dead: int, living: int, priority: int | None = None) -> tuple[float, in
     world, queue = SourceWorld(), delaying_queue()
     for _ in range(dead):
         world.mirror(host="dead.example", priority=priority, ttlSeconds=0)
-    hosts = [f"h{number}.example" for number in range(living)]
-    left = {world.mirror(host=host, ttlSeconds=0) for host in hosts * FACTS_EACH}
-    for host in hosts:
-        world.source(host).during = lambda: time.sleep(ANSWER_SECONDS)
+    left = {world.mirror(host=f"h{number}.example", ttlSeconds=0) for number in range(living)}
+    dice = random.Random(living)
+    for number in range(living):
+        seconds = dice.uniform(*ANSWER_SECONDS)
+        world.source(f"h{number}.example").during = partial(time.sleep, seconds)
     world.source("dead.example").during = lambda: time.sleep(SILENCE_SECONDS)
     world.source("dead.example").says = SourceUnavailable("the source did not answer in time")
     world.clock.advance(seconds=1)
@@ -434,7 +435,7 @@ def dead_host(arguments: argparse.Namespace) -> int:
             beside, asked = work(arguments.dead, arguments.hosts, priority)
             ratios.setdefault(where, []).append(beside / alone)
             print(
-                f"{arguments.hosts} hosts, {FACTS_EACH} facts each: the last one is refreshed after {alone:.1f} s; with {arguments.dead} facts "
+                f"{arguments.hosts} hosts, a fact each: the last one is refreshed after {alone:.1f} s; with {arguments.dead} facts "
                 f"of a dead host {where} after {beside:.1f} s, {beside / alone:.2f} times that; it was asked {asked}×"
             )
     for where, found in ratios.items():
