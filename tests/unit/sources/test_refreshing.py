@@ -16,7 +16,15 @@ from factbook.domain.facts.fact import FactChanges, Retention
 from factbook.domain.facts.freshness import RefreshState
 from factbook.domain.sources.circuits import CLOSED, Circuit
 from factbook.ports.deadline import Deadline
-from factbook.ports.sources.handlers import AnswerRefused, Asked, SourceRefused, SourceUnavailable, Unchanged
+from factbook.ports.sources.handlers import (
+    AnswerRefused,
+    Ask,
+    Asked,
+    Fetched,
+    SourceRefused,
+    SourceUnavailable,
+    Unchanged,
+)
 from factbook.usecases.facts import changes, holds
 from factbook.usecases.facts.payloads import Content
 from factbook.usecases.log.entries import open_entry
@@ -745,6 +753,31 @@ def test_a_host_is_asked_by_four_at_once_at_most_and_rests_after_each(world: Sou
     assert world.refresh(facts[5], "due").outcome == "no-place", "the places rest"
     world.clock.advance(milliseconds=251)
     assert world.refresh(facts[5], "due").outcome == "changed"
+
+
+def test_a_host_that_others_lead_to_is_asked_no_more_than_one_that_facts_name(world: SourceWorld) -> None:
+    facts = [world.mirror(host=f"h{number}.example", ttlSeconds=0) for number in range(6)]
+    world.clock.advance(**STALE)
+    there: list[str] = []
+    outcomes: list[str] = []
+
+    def leads(ask: Ask) -> Fetched:
+        with ask.place_at("led.example"):
+            there.append(ask.fact_id)
+            if len(there) < len(facts):
+                outcomes.append(world.refresh(facts[len(there)], "due").outcome)
+        return fetched("new")
+
+    for number in range(len(facts)):
+        world.source(f"h{number}.example").says = leads
+    outcomes.append(world.refresh(facts[0], "due").outcome)
+
+    assert outcomes == ["no-place", "changed", "changed", "changed", "changed"]
+    assert world.circuits.kept == {}, "neither host has failed"
+    assert world.unforeseen == []
+    assert world.head(facts[4]).refresh is None, "nor has the fact's source"
+    world.clock.advance(milliseconds=251)
+    assert world.refresh(facts[4], "due").outcome == "changed"
 
 
 def test_a_tenant_that_has_a_slow_host_asked_all_the_time_leaves_a_place_to_the_others(
