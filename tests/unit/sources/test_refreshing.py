@@ -550,6 +550,25 @@ def test_one_process_at_a_time_refreshes_a_fact_and_a_dead_one_s_lease_runs_out(
     assert lease_of("acme", fact_id) not in world.leases.taken, "given back"
 
 
+def test_a_refresh_that_outlasts_its_lease_writes_nothing_that_another_has_written(
+    world: SourceWorld,
+) -> None:
+    fact_id = world.mirror("old", ttlSeconds=0)
+    world.clock.advance(**STALE)
+    others = []
+
+    def another() -> None:
+        world.source().during = lambda: None
+        world.clock.advance(seconds=31)
+        others.append(world.refresh(fact_id, "due").outcome)
+
+    world.source().during = another
+    assert world.refresh(fact_id, "hand").outcome == "unchanged"
+    assert others == ["changed"]
+    assert (world.fact(fact_id).version, len(entries(world, fact_id))) == (2, 1)
+    assert len(world.source().asked) == 3, "the slower one asked again, about what was written meanwhile"
+
+
 def test_when_the_time_is_over_nothing_is_written_and_the_lease_is_given_back(world: SourceWorld) -> None:
     fact_id = world.mirror()
     elapsed = 0.0

@@ -50,7 +50,7 @@ from factbook.usecases.sources.hosts import (
 from factbook.usecases.sources.ports import RefreshPorts
 
 LEASE_SECONDS = 30.0
-"""Longer than any refresh: its process has 29 s."""
+"""Longer than an ask over HTTP. Where a refresh takes longer still, another may ask as well: one of them writes."""
 ASK_SECONDS = 10.0
 ASKED_ABOUT = 2
 """How often a source is asked in one refresh, when the fact is changed while it answers."""
