@@ -2,7 +2,7 @@
 
 readers     50 readers in 5 processes read one stale fact at once: first of a source that takes 0.5 s, then of one that hangs
 sweep       10,000 facts are due among 1,000,000, in a store on disk; the sweep is killed with SIGKILL again and again
-dead-host   1,000 hosts, one of which never answers; the same without it
+dead-host   1,000 hosts, one of which never answers; the same without it, some rounds of both
 blobs       200 MB up and down by presigned URLs, wrong bytes, a second upload, and an object that somebody replaces
 
 Times are given as ratios within one run, or beside what they are to stay below.
@@ -17,6 +17,7 @@ import os
 import random
 import signal
 import sqlite3
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -26,15 +27,18 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from factbook.adapters.dynamodb.key_parts import shard_of
+from factbook.adapters.sources.sqs_refreshes import LONG_POLL
+from factbook.api.sources.events import RESERVE_SECONDS
 from factbook.domain import times
-from factbook.ports.deadline import NEVER
+from factbook.ports.deadline import NEVER, Deadline
 from factbook.ports.jobs import DONE, Job
-from factbook.ports.sources.stores import Due, Wanted
+from factbook.ports.sources.stores import Due, Taken, Wanted
 from factbook.usecases.sources.on_read import READ_SECONDS
 from factbook.usecases.sources.sweeping import SHARD_ROWS, SWEEP, SweepPorts, sweep
 from factbook_local.testing import Ready, descendants, running
@@ -317,8 +321,14 @@ def sweeping(arguments: argparse.Namespace) -> int:
 
 # -- one dead host
 
-SILENCE_SECONDS = 2.0
-"""Of the dead host here; the service waits for up to ten."""
+ANSWER_SECONDS, SILENCE_SECONDS = (1.0, 3.0), 10.0
+"""Of a living host, drawn between: so long that threads and invocations are what runs short, not this machine. Of the dead one,
+as long as the service waits.
+"""
+INVOCATIONS = 10
+"""At once, as the template has it."""
+ROUNDS = 3
+MOST_RATIO = 1.1
 
 
 def tick(clock: Any, stopped: threading.Event) -> None:
@@ -330,60 +340,107 @@ def tick(clock: Any, stopped: threading.Event) -> None:
         before = now
 
 
-def work(dead: int, living: int) -> tuple[float, int]:
-    """Seconds until the last fact of a living host is refreshed, each on a host of its own; how often the dead one was asked."""
+def delaying_queue() -> Any:
+    """A queue that gives what is put off when its time has come, and an invocation what it is brought."""
+    from support.source_world import FakeQueue
+
+    class Delaying(FakeQueue):
+        def __init__(self) -> None:
+            super().__init__()
+            self._later: list[tuple[float, Wanted]] = []
+
+        def send(self, wanted: Sequence[Wanted], delay: int = 0) -> None:
+            with self._lock:
+                if delay:
+                    self._later += [(time.monotonic() + delay, each) for each in wanted]
+                else:
+                    self.sent += wanted
+
+        def take(self, most: int) -> list[Taken]:
+            taken = [Taken("", each) for each in self.brought(most)]
+            if not taken:
+                time.sleep(LONG_POLL)
+            return taken
+
+        def remove(self, taken: Taken) -> None:
+            """It is gone since it was taken: nothing fails here."""
+
+        def brought(self, most: int) -> list[Wanted]:
+            with self._lock:
+                now = time.monotonic()
+                self.sent += [each for at, each in self._later if at <= now]
+                self._later = [(at, each) for at, each in self._later if at > now]
+                first, self.sent[:] = self.sent[:most], self.sent[most:]
+                return first
+
+    return Delaying()
+
+
+def work(dead: int, living: int, priority: int | None = None) -> tuple[float, int]:
+    """Seconds until the last fact of a living host is refreshed; how often the dead one was asked."""
     from support.search_world import FakeJobs
     from support.source_world import SourceUnavailable, SourceWorld
 
     from factbook.usecases.sources.working import work_off
 
-    world = SourceWorld()
+    world, queue = SourceWorld(), delaying_queue()
     for _ in range(dead):
-        world.mirror(host="dead.example", priority=9, ttlSeconds=0)
-    facts = {world.mirror(host=f"h{number}.example", ttlSeconds=0) for number in range(living)}
+        world.mirror(host="dead.example", priority=priority, ttlSeconds=0)
+    left = {world.mirror(host=f"h{number}.example", ttlSeconds=0) for number in range(living)}
+    dice = random.Random(living)
     for number in range(living):
-        world.source(f"h{number}.example").during = lambda: time.sleep(0.05)
+        seconds = dice.uniform(*ANSWER_SECONDS)
+        world.source(f"h{number}.example").during = partial(time.sleep, seconds)
     world.source("dead.example").during = lambda: time.sleep(SILENCE_SECONDS)
     world.source("dead.example").says = SourceUnavailable("the source did not answer in time")
     world.clock.advance(seconds=1)
-    stopped, lock = threading.Event(), threading.Lock()
+    stopped, ends = threading.Event(), [0.0]
+    give_back = world.leases.give_back
+
+    def refreshed(what: Sequence[str], owner: str, rest: float = 0.0) -> None:
+        """A refresh ends with this, whether or not the invocation goes on that it is part of."""
+        give_back(what, owner, rest)
+        if what[-1] in left and world.head(what[-1]).fact.content_text == '"new"':
+            ends.append(time.monotonic())
+            left.discard(what[-1])
+
+    world.leases.give_back = refreshed  # type: ignore[method-assign]
 
     def invocations() -> None:
-        while facts and not stopped.is_set():
-            with lock:
-                wanted, world.queue.sent[:] = world.queue.sent[:10], world.queue.sent[10:]
-            if not wanted:
+        while left:
+            wanted = queue.brought(10)
+            if wanted:
+                work_off(world.ports, queue, wanted, Deadline(60 - RESERVE_SECONDS))
+            else:
                 time.sleep(0.01)
-            outcomes = work_off(world.ports, world.queue, wanted, NEVER)
-            for each, outcome in zip(wanted, outcomes, strict=True):
-                if outcome == "changed":
-                    facts.discard(each.fact_id)
 
     clock = threading.Thread(target=tick, args=(world.clock, stopped))
     clock.start()
     began = time.monotonic()
-    sweep(SweepPorts(world.due, world.queue, FakeJobs(), world.clock), NEVER)
-    with ThreadPoolExecutor(10) as pool:
-        for _ in range(10):
+    sweep(SweepPorts(world.due, queue, FakeJobs(), world.clock), NEVER)
+    with ThreadPoolExecutor(INVOCATIONS) as pool:
+        for _ in range(INVOCATIONS):
             pool.submit(invocations)
-    took = time.monotonic() - began
     stopped.set()
     clock.join()
-    return took, len(world.source("dead.example").asked)
+    return max(ends) - began, len(world.source("dead.example").asked)
 
 
 def dead_host(arguments: argparse.Namespace) -> int:
     work(0, 100)  # whatever is imported at first use
-    alone, _ = work(0, arguments.hosts)
-    beside, asked = work(arguments.dead, arguments.hosts)
-    print(
-        f"{arguments.hosts} hosts, a fact each, ten invocations of ten at once: all refreshed in {alone:.1f} s"
-    )
-    print(
-        f"with {arguments.dead} facts more, of higher priority, at one host that is silent for {SILENCE_SECONDS:.0f} s: "
-        f"{beside:.1f} s, {beside / alone:.2f} times that; it was asked {asked}×"
-    )
-    return 0 if beside - alone < 2 * SILENCE_SECONDS and asked < arguments.dead else 1
+    ratios: dict[str, list[float]] = {}
+    for _ in range(ROUNDS):
+        alone, _ = work(0, arguments.hosts)
+        for where, priority in (("among them", None), ("before them", 9)):
+            beside, asked = work(arguments.dead, arguments.hosts, priority)
+            ratios.setdefault(where, []).append(beside / alone)
+            print(
+                f"{arguments.hosts} hosts, a fact each: the last one is refreshed after {alone:.1f} s; with {arguments.dead} facts "
+                f"of a dead host {where} after {beside:.1f} s, {beside / alone:.2f} times that; it was asked {asked}×"
+            )
+    for where, found in ratios.items():
+        print(f"{where}: {statistics.median(found):.2f} in the median of {len(found)} rounds")
+    return 0 if max(map(statistics.median, ratios.values())) <= MOST_RATIO else 1
 
 
 # -- blobs

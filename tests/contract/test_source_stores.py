@@ -100,6 +100,27 @@ def test_messages_hold_ids_and_come_in_groups_by_tenant(ministack: Aws, queue_ur
     assert set(bodies[0]) == {"tenant", "factId", "why"}
 
 
+def test_what_is_taken_is_had_by_nobody_else_until_it_is_removed_or_comes_again(
+    ministack: Aws, queue_url: str
+) -> None:
+    client = ministack.client("sqs")
+    queue = SqsRefreshQueue(client, queue_url)
+    wanted = [Wanted("t", f"f{number}", "due", deferred=number) for number in range(12)]
+    queue.send(wanted)
+    client.send_message(QueueUrl=queue_url, MessageBody="no JSON", MessageGroupId="t")
+    client.send_message(QueueUrl=queue_url, MessageBody='{"tenant": "t"}', MessageGroupId="t")
+
+    assert [each.wanted for each in queue.take(1)] == wanted[:1]
+    with recorded(client) as calls:
+        rest = queue.take(100)
+    assert [each.wanted for each in rest] == wanted[1:11]
+    assert calls.of("ReceiveMessage")[0].params["WaitTimeSeconds"] >= 1, "all servers of the queue are asked"
+    assert [each.wanted for each in queue.take(10)] == wanted[11:]
+    for each in rest:
+        queue.remove(each)
+    assert queue.waiting() == 4, "what is not removed comes again, and what nobody can read stays"
+
+
 class Half:
     """An SQS client that takes every second message of a batch, or none."""
 

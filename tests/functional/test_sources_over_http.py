@@ -1,14 +1,17 @@
 """Mirrored facts over the API: a source on a socket that agrees, changes, fails and dies, and what each caller gets."""
 
 import json
+import threading
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from support.emulators import Aws
 from support.mirrors import FACTS, Mirrors, json_reply, mirrors, reply
+from support.source_server import Exchange
 
 from factbook.domain import times
+from factbook.ports.sources.stores import Wanted
 
 
 @pytest.fixture
@@ -288,6 +291,38 @@ def test_a_message_that_nobody_can_read_is_left_to_the_queue_s_own_rule(world: M
     world.services._client("sqs").send_message(QueueUrl=url, MessageBody="no JSON")
 
     assert len(world.work()) == 1
+
+
+def test_one_invocation_refreshes_what_is_queued_while_it_waits_for_a_slow_source(world: Mirrors) -> None:
+    slow, *others = (world.mirror(f"/{number}", "old", strategy="background")["id"] for number in range(3))
+    asked, answers = [], threading.Event()
+
+    def at_once(exchange: Exchange) -> None:
+        asked.append(exchange.request.target)
+        if len(asked) == len(others):
+            answers.set()
+        exchange.send(json_reply('"new"'))
+
+    def late(exchange: Exchange) -> None:
+        answers.wait(4)  # the service waits for five
+        exchange.send(json_reply('"new"'))
+
+    for path, behaviour in (("/0", late), ("/1", at_once), ("/2", at_once)):
+        world.says(path, behaviour)
+    stale(world)
+    sqs, url = world.services._client("sqs"), world.services.settings.refresh_queue
+    wanted = [Wanted(world.service.tenant, each, "due") for each in (slow, *others)]
+    world.services.sources.queue.send(wanted[1:])
+    record = {"messageId": "m", "body": json.dumps(wanted[0].to_json()), "eventSource": "aws:sqs"}
+
+    assert world.handler({"Records": [record]}, None) == {"batchItemFailures": []}
+    assert answers.is_set(), "nobody waited for the slow one"
+    assert [world.read(fact_id).json["content"] for fact_id in (slow, *others)] == ["new"] * 3
+    found = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["All"])["Attributes"]
+    assert (found["ApproximateNumberOfMessages"], found["ApproximateNumberOfMessagesNotVisible"]) == (
+        "0",
+        "0",
+    )
 
 
 def test_a_large_answer_is_kept_beside_the_table(world: Mirrors) -> None:

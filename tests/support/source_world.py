@@ -1,5 +1,6 @@
 """Mirrored facts on fakes: a store, a log, and sources that answer what a test says."""
 
+import secrets
 import threading
 from bisect import bisect_right
 from collections import defaultdict
@@ -21,7 +22,7 @@ from factbook.ports.deadline import NEVER, Deadline
 from factbook.ports.facts.store import Head
 from factbook.ports.operations import Operation
 from factbook.ports.sources.handlers import Answer, Ask, Fetched, HandlerMissing, SourceUnavailable, Unchanged
-from factbook.ports.sources.stores import DeadLetter, Due, Letter, Wanted
+from factbook.ports.sources.stores import DeadLetter, Due, Letter, Taken, Wanted
 from factbook.usecases.facts import changes
 from factbook.usecases.facts.payloads import Content
 from factbook.usecases.log.appending import LogWriter
@@ -192,19 +193,34 @@ class SortedDue:
 
 
 class FakeQueue:
-    """RefreshQueue in a list; refuses everything while `broken`, and after `room` messages."""
+    """RefreshQueue in a list; refuses everything while `broken`, and after `room` messages. What was put off is not had yet."""
 
     def __init__(self) -> None:
         self.sent: list[Wanted] = []
         self.delays: list[int] = []
+        self.taken: dict[str, Wanted] = {}
         self.broken = False
         self.room = 10**9
+        self._lock = threading.Lock()
 
     def send(self, wanted: Sequence[Wanted], delay: int = 0) -> None:
         if self.broken or len(self.sent) + len(wanted) > self.room:
             raise StorageUnavailable
         self.sent += wanted
         self.delays += [delay] * len(wanted)
+
+    def take(self, most: int) -> list[Taken]:
+        if self.broken:
+            raise StorageUnavailable
+        with self._lock:
+            first = [wanted for wanted in self.sent if not wanted.deferred][: min(most, 10)]
+            self.sent[:] = [wanted for wanted in self.sent if not any(each is wanted for each in first)]
+            taken = [Taken(secrets.token_hex(8), each) for each in first]
+            self.taken |= {each.handle: each.wanted for each in taken}
+            return taken
+
+    def remove(self, taken: Taken) -> None:
+        del self.taken[taken.handle]
 
     def waiting(self) -> int:
         return len([wanted for wanted in self.sent if not wanted.deferred])

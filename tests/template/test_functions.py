@@ -84,7 +84,7 @@ def test_no_request_outlives_the_gateways_thirty_seconds(template: Template) -> 
     assert serving
     assert [
         name for name, function in functions_of(template) if name in serving and function["Timeout"] >= 30
-    ] == ["EraseFunction"]
+    ] == ["RefreshFunction", "EraseFunction"]
     assert GATEWAY_SECONDS < 30
     assert deadline_of(LongContext, RESERVE_SECONDS, GATEWAY_SECONDS).seconds == (
         GATEWAY_SECONDS - RESERVE_SECONDS

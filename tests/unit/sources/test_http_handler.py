@@ -2,6 +2,7 @@
 
 import gzip
 from collections.abc import Mapping
+from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from support.source_server import SourceServer, json_reply, reply
+from support.source_server import SourceServer, json_reply, reply, source_server
 
 from factbook.adapters.sources.contents import read_value
 from factbook.adapters.sources.fetching import Fetcher
@@ -44,6 +45,23 @@ def ask(
     )
     handler = HttpHandler(Fetcher(Allowed.read([server.netloc])), credentials)
     return handler.ask(Ask("acme", "f1", source, known_hash), Deadline(30))
+
+
+def test_a_host_that_the_source_leads_to_is_asked_within_a_place_there(server: SourceServer) -> None:
+    places: list[str] = []
+    with source_server() as other:
+        server.behaviours["/a"] = reply(302, location=other.url("/b"))
+        other.behaviours["/b"] = json_reply("1")
+        source = Source(
+            kind="http-api",
+            uri=server.url("/a"),
+            freshness=Freshness(),
+            refresh=Refresh(strategy="manual"),
+        )
+        asked = Ask("acme", "f1", source, None, lambda host: nullcontext(places.append(host)))
+        handler = HttpHandler(Fetcher(Allowed.read(["127.0.0.1"])), lambda *_: {})
+        assert handler.ask(asked, Deadline(30)) == Fetched("1")
+        assert places == [other.netloc]
 
 
 # ---------------------------------------------------------------- what is known

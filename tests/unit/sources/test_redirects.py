@@ -1,6 +1,8 @@
 """Where a source leads: every step is checked like the first one, and nothing that was opened or secret goes along."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import NoReturn
 
 import pytest
 from support.source_server import SourceServer, fetch, json_reply, reply, source_server
@@ -85,6 +87,33 @@ def test_credentials_go_to_the_host_that_was_asked_alone_and_not_back_to_it(serv
         assert sent == ["Bearer /a", "Bearer /b", None]
         assert "authorization" not in other.requests[0].headers
         assert [url.path for url in asked] == ["/a", "/b"]
+
+
+def test_another_host_is_asked_within_a_place_there_however_often_it_leads_to_itself(
+    server: SourceServer,
+) -> None:
+    places: list[str] = []
+
+    @contextmanager
+    def place_at(host: str) -> Iterator[None]:
+        places.append(f"in {host}")
+        yield
+        places.append(f"out of {host}")
+
+    with source_server() as other:
+        server.behaviours |= {"/a": led("/b"), "/b": led(other.url("/c")), "/e": led(other.url("/f"))}
+        other.behaviours |= {"/c": led("/d"), "/d": led(server.url("/e")), "/f": json_reply("1")}
+        assert fetch(server, "/a", allow="127.0.0.1", place_at=place_at).body == b"1"
+        assert places == [f"in {other.netloc}", f"out of {other.netloc}"] * 2
+
+        asked = len(other.requests)
+
+        def none(_: str) -> NoReturn:
+            raise LookupError
+
+        with pytest.raises(LookupError):
+            fetch(server, "/a", allow="127.0.0.1", place_at=none)
+        assert len(other.requests) == asked, "who finds no place sends nothing"
 
 
 def test_a_redirect_to_a_name_that_leads_inside_is_refused(server: SourceServer) -> None:

@@ -16,7 +16,15 @@ from factbook.domain.facts.fact import FactChanges, Retention
 from factbook.domain.facts.freshness import RefreshState
 from factbook.domain.sources.circuits import CLOSED, Circuit
 from factbook.ports.deadline import Deadline
-from factbook.ports.sources.handlers import AnswerRefused, Asked, SourceRefused, SourceUnavailable, Unchanged
+from factbook.ports.sources.handlers import (
+    AnswerRefused,
+    Ask,
+    Asked,
+    Fetched,
+    SourceRefused,
+    SourceUnavailable,
+    Unchanged,
+)
 from factbook.usecases.facts import changes, holds
 from factbook.usecases.facts.payloads import Content
 from factbook.usecases.log.entries import open_entry
@@ -542,6 +550,25 @@ def test_one_process_at_a_time_refreshes_a_fact_and_a_dead_one_s_lease_runs_out(
     assert lease_of("acme", fact_id) not in world.leases.taken, "given back"
 
 
+def test_a_refresh_that_outlasts_its_lease_writes_nothing_that_another_has_written(
+    world: SourceWorld,
+) -> None:
+    fact_id = world.mirror("old", ttlSeconds=0)
+    world.clock.advance(**STALE)
+    others = []
+
+    def another() -> None:
+        world.source().during = lambda: None
+        world.clock.advance(seconds=31)
+        others.append(world.refresh(fact_id, "due").outcome)
+
+    world.source().during = another
+    assert world.refresh(fact_id, "hand").outcome == "unchanged"
+    assert others == ["changed"]
+    assert (world.fact(fact_id).version, len(entries(world, fact_id))) == (2, 1)
+    assert len(world.source().asked) == 3, "the slower one asked again, about what was written meanwhile"
+
+
 def test_when_the_time_is_over_nothing_is_written_and_the_lease_is_given_back(world: SourceWorld) -> None:
     fact_id = world.mirror()
     elapsed = 0.0
@@ -745,6 +772,31 @@ def test_a_host_is_asked_by_four_at_once_at_most_and_rests_after_each(world: Sou
     assert world.refresh(facts[5], "due").outcome == "no-place", "the places rest"
     world.clock.advance(milliseconds=251)
     assert world.refresh(facts[5], "due").outcome == "changed"
+
+
+def test_a_host_that_others_lead_to_is_asked_no_more_than_one_that_facts_name(world: SourceWorld) -> None:
+    facts = [world.mirror(host=f"h{number}.example", ttlSeconds=0) for number in range(6)]
+    world.clock.advance(**STALE)
+    there: list[str] = []
+    outcomes: list[str] = []
+
+    def leads(ask: Ask) -> Fetched:
+        with ask.place_at("led.example"):
+            there.append(ask.fact_id)
+            if len(there) < len(facts):
+                outcomes.append(world.refresh(facts[len(there)], "due").outcome)
+        return fetched("new")
+
+    for number in range(len(facts)):
+        world.source(f"h{number}.example").says = leads
+    outcomes.append(world.refresh(facts[0], "due").outcome)
+
+    assert outcomes == ["no-place", "changed", "changed", "changed", "changed"]
+    assert world.circuits.kept == {}, "neither host has failed"
+    assert world.unforeseen == []
+    assert world.head(facts[4]).refresh is None, "nor has the fact's source"
+    world.clock.advance(milliseconds=251)
+    assert world.refresh(facts[4], "due").outcome == "changed"
 
 
 def test_a_tenant_that_has_a_slow_host_asked_all_the_time_leaves_a_place_to_the_others(

@@ -111,7 +111,7 @@ def test_what_was_sent_twice_is_refreshed_once() -> None:
     world.clock.advance(seconds=61)
     wanted = [Wanted("acme", fact_id, "due") for fact_id in facts]
 
-    outcomes = Counter(work_off(world.ports, world.queue, [*wanted, *wanted], NEVER))
+    outcomes = Counter(work_off(world.ports, world.queue, [*wanted, *wanted], NEVER).brought)
 
     assert world.handlers.asked == len(facts)
     again = [each for each in world.queue.sent if each.deferred]
@@ -289,7 +289,7 @@ def test_what_finds_no_place_at_its_host_is_put_off_and_waits_longer_each_time()
 
     wanted = Wanted("acme", fact_id, "due")
     for _ in range(30):
-        assert work_off(world.ports, world.queue, [wanted], NEVER) == ["no-place"]
+        assert work_off(world.ports, world.queue, [wanted], NEVER).brought == ["no-place"]
         if not world.queue.sent:
             break
         wanted = world.queue.sent.pop()
@@ -305,5 +305,5 @@ def test_one_fact_s_trouble_with_the_store_is_sent_again_and_the_others_are_done
 
     wanted = [Wanted("acme", each, "due") for each in facts]
     deadline = Deadline(0, elapsed=lambda: 0.0)
-    assert work_off(world.ports, world.queue, wanted, deadline) == [None, None, None], "no time to begin"
-    assert work_off(world.ports, world.queue, wanted, NEVER) == ["changed"] * 3
+    assert work_off(world.ports, world.queue, wanted, deadline).brought == [None] * 3, "no time to begin"
+    assert work_off(world.ports, world.queue, wanted, NEVER).brought == ["changed"] * 3

@@ -6,8 +6,10 @@ Nothing of the environment counts here: no proxy, no cookie, no credentials of t
 import logging
 import ssl
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import httpcore2
 
@@ -48,7 +50,8 @@ class Request:
     """One request to a source, and to where it redirects when it is a GET.
 
     `wants_body` is asked with the head of the answer, and may raise. `credentials` gives the headers for a URL of the host
-    that was asked; no other host is sent any. `enough` is given each piece of the body: True ends it there.
+    that was asked; no other host is sent any. `enough` is given each piece of the body: True ends it there. Another host that
+    it is led to is asked within `place_at`.
     """
 
     url: Url
@@ -58,6 +61,7 @@ class Request:
     method: str = "GET"
     content: bytes | None = None
     enough: Callable[[bytes], bool] | None = None
+    place_at: Callable[[str], AbstractContextManager[Any]] = nullcontext
 
 
 class Fetcher:
@@ -85,19 +89,25 @@ class Fetcher:
         within = Deadline(min(self._limits.seconds, deadline.left), deadline.elapsed)
         url = request.url
         opened = self._allow.opens(url)
-        at_home = True
-        for _ in range(1 + self._limits.redirects):
-            require_reachable(url, opened=opened)
-            credentials = request.credentials(url) if at_home else {}
-            reply = self._once(request, url, credentials, within, opened=opened)
-            if reply.status not in _REDIRECTS:
-                return reply
-            if request.method != "GET" or "location" not in reply.headers:
-                raise AnswerRefused("the source redirects")
-            url = url.follow(reply.headers["location"])
-            # A page out there opens nothing, and once it was led away no request bears credentials again.
-            opened = opened and self._allow.opens(url)
-            at_home = at_home and url.origin == request.url.origin
+        at_home, host = True, url.netloc
+        with ExitStack() as place:
+            for _ in range(1 + self._limits.redirects):
+                require_reachable(url, opened=opened)
+                if url.netloc != host:
+                    host = url.netloc
+                    place.close()
+                    if host != request.url.netloc:  # who asks has a place there
+                        place.enter_context(request.place_at(host))
+                credentials = request.credentials(url) if at_home else {}
+                reply = self._once(request, url, credentials, within, opened=opened)
+                if reply.status not in _REDIRECTS:
+                    return reply
+                if request.method != "GET" or "location" not in reply.headers:
+                    raise AnswerRefused("the source redirects")
+                url = url.follow(reply.headers["location"])
+                # A page out there opens nothing, and once it was led away no request bears credentials again.
+                opened = opened and self._allow.opens(url)
+                at_home = at_home and url.origin == request.url.origin
         raise AnswerRefused("the source redirects too often")
 
     def _once(

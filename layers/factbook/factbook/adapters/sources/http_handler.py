@@ -54,6 +54,7 @@ class HttpHandler:
                     **conditions,
                 },
                 partial(self._credentials, ask.tenant),
+                place_at=ask.place_at,
             ),
             deadline,
         )

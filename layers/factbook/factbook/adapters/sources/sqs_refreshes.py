@@ -3,16 +3,17 @@
 import hashlib
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 from factbook.adapters.aws_errors import aws_errors
 from factbook.domain.errors import StorageUnavailable
-from factbook.ports.sources.stores import DeadLetter, Letter, Wanted
+from factbook.ports.sources.stores import DeadLetter, Letter, Taken, Wanted
 
 AT_ONCE = 10
 """What SendMessageBatch takes."""
 LONG_POLL = 1
-"""Seconds. Without any, SQS asks some of its servers, and few letters are often on others: none would seem to be there."""
+"""Seconds. Without any, SQS asks some of its servers, and few messages are often on others: none would seem to be there."""
 _COUNTED = tuple(f"ApproximateNumberOfMessages{kind}" for kind in ("", "NotVisible"))
 
 
@@ -27,7 +28,7 @@ class SqsRefreshQueue:
         entries = [
             {
                 "Id": str(place % AT_ONCE),
-                "MessageBody": json.dumps(message_of(each)),
+                "MessageBody": json.dumps(each.to_json()),
                 "MessageGroupId": _group(each.tenant),
                 "DelaySeconds": delay,
             }
@@ -46,6 +47,22 @@ class SqsRefreshQueue:
             if not batch:
                 return
         raise StorageUnavailable
+
+    def take(self, most: int) -> list[Taken]:
+        with aws_errors("sqs"):
+            answer = self._client.receive_message(
+                QueueUrl=self._queue_url, MaxNumberOfMessages=min(most, AT_ONCE), WaitTimeSeconds=LONG_POLL
+            )
+        taken = []
+        for message in answer.get("Messages", ()):
+            with suppress(KeyError, TypeError):
+                wanted = Wanted.from_json(_read(message["Body"]))
+                taken.append(Taken(message["ReceiptHandle"], wanted))
+        return taken
+
+    def remove(self, taken: Taken) -> None:
+        with aws_errors("sqs"):
+            self._client.delete_message(QueueUrl=self._queue_url, ReceiptHandle=taken.handle)
 
     def waiting(self) -> int:
         with aws_errors("sqs"):
@@ -92,15 +109,6 @@ def _read(body: str) -> dict[str, Any]:
     except ValueError:
         return {}
     return said if isinstance(said, dict) else {}
-
-
-def message_of(wanted: Wanted) -> dict[str, Any]:
-    return {
-        "tenant": wanted.tenant,
-        "factId": wanted.fact_id,
-        "why": wanted.why,
-        **({"deferred": wanted.deferred} if wanted.deferred else {}),
-    }
 
 
 def _group(tenant: str) -> str:

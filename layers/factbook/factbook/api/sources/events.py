@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-from factbook.api.app import App
+from factbook.api.app import GATEWAY_SECONDS, App
 from factbook.api.deadlines import deadline_of
 from factbook.api.services import Services
 from factbook.api.sources.services import SourceServices
@@ -36,9 +36,10 @@ class RefreshEvents:
         if "routeKey" in event:
             return self.app(event, context)
         with observe("refresh", event, context) as seen:
-            sources, deadline = self.services().sources, deadline_of(context, RESERVE_SECONDS)
+            sources = self.services().sources
             if "Records" in event:
-                return _worked_off(sources, event["Records"], deadline, seen)
+                return _worked_off(sources, event["Records"], deadline_of(context, RESERVE_SECONDS), seen)
+            deadline = deadline_of(context, RESERVE_SECONDS, GATEWAY_SECONDS)
             match event.get("factbook"):
                 case "refresh":
                     return _refreshed(sources, event, deadline)
@@ -56,19 +57,22 @@ def _worked_off(
     """What cannot be read goes to the dead letters by the queue's own rule, and so does what fails again and again."""
     read = [(record["messageId"], _wanted(record["body"])) for record in records]
     wanted = [(message, each) for message, each in read if each is not None]
-    outcomes = work_off(sources.refreshing, sources.queue, [each for _, each in wanted], deadline)
+    worked = work_off(sources.refreshing, sources.queue, [each for _, each in wanted], deadline)
     failed = [message for message, each in read if each is None]
-    failed += [message for (message, _), outcome in zip(wanted, outcomes, strict=True) if outcome is None]
+    failed += [
+        message for (message, _), outcome in zip(wanted, worked.brought, strict=True) if outcome is None
+    ]
+    outcomes = [*worked.brought, *worked.besides]
     counts = Counter(outcome or "again" for outcome in outcomes)
     logger.info("refreshed", extra={"outcomes": dict(counts)})
-    seen.count(Refreshes=len(outcomes), RefreshesFailed=counts["failed"], RefreshesAgain=len(failed))
+    again = len(failed) + worked.besides.count(None)
+    seen.count(Refreshes=len(outcomes), RefreshesFailed=counts["failed"], RefreshesAgain=again)
     return {"batchItemFailures": [{"itemIdentifier": message} for message in failed]}
 
 
 def _wanted(body: str) -> Wanted | None:
     try:
-        said = json.loads(body)
-        return Wanted(said["tenant"], said["factId"], said["why"], said.get("deferred", 0))
+        return Wanted.from_json(json.loads(body))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         logger.error("a message of the queue cannot be read", extra={"error": kind_of(error)})
         return None

@@ -1,7 +1,9 @@
 """Where a mirrored fact's value is fetched from: one handler for each way there is."""
 
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from typing import Any, Protocol
 
 from factbook.domain.facts.fact import Source
 from factbook.ports.deadline import Deadline
@@ -9,12 +11,18 @@ from factbook.ports.deadline import Deadline
 
 @dataclass(frozen=True)
 class Ask:
-    """One question to a source. `known_hash`: the contentHash of the content the fact has now."""
+    """One question to a source. `known_hash`: the contentHash of the content the fact has now.
+
+    `place_at`: within it another host is asked that the source leads to. What it raises is no answer: a handler lets it through.
+    """
 
     tenant: str
     fact_id: str
     source: Source
     known_hash: str | None
+    place_at: Callable[[str], AbstractContextManager[Any]] = field(
+        default=nullcontext, compare=False, repr=False
+    )
 
 
 @dataclass(frozen=True)

@@ -61,6 +61,24 @@ class Wanted:
     why: Why
     deferred: int = 0
 
+    def to_json(self) -> Json:
+        """A message of the queue."""
+        said = {"tenant": self.tenant, "factId": self.fact_id, "why": self.why}
+        return said | ({"deferred": self.deferred} if self.deferred else {})
+
+    @classmethod
+    def from_json(cls, said: Json) -> "Wanted":
+        """Raises KeyError, TypeError for what is no such message."""
+        return cls(said["tenant"], said["factId"], said["why"], said.get("deferred", 0))
+
+
+@dataclass(frozen=True)
+class Taken:
+    """A message that nobody else gets for a while; it comes again unless it is removed."""
+
+    handle: str
+    wanted: Wanted
+
 
 class RefreshQueue(Protocol):
     """Facts to refresh, each at least once. May raise Throttled or StorageUnavailable."""
@@ -68,6 +86,12 @@ class RefreshQueue(Protocol):
     def send(self, wanted: Sequence[Wanted], delay: int = 0) -> None:
         """Queue them all, in order; `delay` in seconds, up to 900."""
         ...
+
+    def take(self, most: int) -> list[Taken]:
+        """The next ones, ten at most. What cannot be read is left to the queue's own rule."""
+        ...
+
+    def remove(self, taken: Taken) -> None: ...
 
     def waiting(self) -> int:
         """About how many are to be worked on or are being worked on; what is delayed keeps nobody waiting."""

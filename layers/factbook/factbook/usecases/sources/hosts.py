@@ -71,7 +71,7 @@ def asked_in_turn(
     state = "closed" if mended else known.state(now)
     if known.until is not None and state == "open":
         raise CircuitOpen(known.until)
-    with _a_place(ports, host):
+    with a_place(ports, host):
         decides = state == "half-open"
         if decides:
             known = _probed(ports, host, known, now)
@@ -96,8 +96,8 @@ def _probed(ports: RefreshPorts, host: Host, known: Circuit, now: str) -> Circui
 
 
 @contextmanager
-def _a_place(ports: RefreshPorts, host: Host) -> Iterator[None]:
-    """One of the host's places for an ask. Raises NoPlace."""
+def a_place(ports: RefreshPorts, host: Host) -> Iterator[None]:
+    """One of the host's places, for who asks it or is led to it. Raises NoPlace."""
     owner = secrets.token_hex(8)
     taken = next(
         (each for each in _places(ports, host) if ports.leases.take(each, owner, PLACE_SECONDS)), None

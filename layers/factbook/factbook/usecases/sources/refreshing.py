@@ -6,7 +6,7 @@ that was deleted, erased or expired is left alone.
 """
 
 import secrets
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -43,13 +43,14 @@ from factbook.usecases.sources.hosts import (
     CircuitOpen,
     Host,
     NoPlace,
+    a_place,
     asked_in_turn,
     unless_it_runs_out,
 )
 from factbook.usecases.sources.ports import RefreshPorts
 
 LEASE_SECONDS = 30.0
-"""Longer than any refresh: its process has 29 s."""
+"""Longer than an ask over HTTP. Where a refresh takes longer still, another may ask as well: one of them writes."""
 ASK_SECONDS = 10.0
 ASKED_ABOUT = 2
 """How often a source is asked in one refresh, when the fact is changed while it answers."""
@@ -168,11 +169,15 @@ class _Refresh:
         except asking.HandlerMissing as missing:
             raise AskFailed("refresh-handler-missing", str(missing)) from missing
         host = None if name is None else Host(self._tenant, name)
-        ask = asking.Ask(self._tenant, self._fact_id, source, head.fact.content_hash)
+        ask = asking.Ask(self._tenant, self._fact_id, source, head.fact.content_hash, self._place_at)
         if host is None:
             return self._one_ask(handler, ask)
         mended = self._how in ("hand", "resend")
         return asked_in_turn(ports, host, lambda: self._one_ask(handler, ask), mended=mended)
+
+    def _place_at(self, name: str) -> AbstractContextManager[None]:
+        """For a host that the source leads to: it is asked no more than if facts named it."""
+        return a_place(self._ports, Host(self._tenant, name))
 
     def _one_ask(self, handler: asking.Handler, ask: asking.Ask) -> Answer:
         self._deadline.require()
@@ -187,7 +192,7 @@ class _Refresh:
             raise AskFailed("source-refused", refused.reason, answered=answered) from refused
         except asking.HandlerMissing as missing:
             raise AskFailed("refresh-handler-missing", str(missing)) from missing
-        except (StorageUnavailable, Throttled):  # its turn did not come: the source is well
+        except (NoPlace, StorageUnavailable, Throttled):  # its turn did not come: the source is well
             raise
         except Exception as error:
             self._ports.unforeseen(self._fact_id, error)
