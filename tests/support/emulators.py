@@ -17,7 +17,7 @@ from factbook.settings import Settings
 from factbook.wiring.clients import OF_SERVICE, SDK
 from factbook.wiring.services import Services
 from factbook_local.dataplane.process import CREDENTIALS, DataPlaneProcess
-from support.tables import REGION, make_buckets, make_tables, note_upgraded, settings
+from support.tables import REGION, declared, make_buckets, make_tables, note_upgraded, settings
 
 NAMED = Config(user_agent="tests")
 """The SDK would put together who it is for each call anew: a tenth of what a call costs here."""
@@ -132,6 +132,6 @@ def _make_tables(aws: Aws) -> None:
 
 def empty_tables(aws: Aws) -> None:
     dynamodb = aws.client("dynamodb")
-    for name in dynamodb.list_tables()["TableNames"]:
+    for name, _ in declared().named("AWS::DynamoDB::Table").values():
         dynamodb.delete_table(TableName=name)
     _make_tables(aws)
