@@ -5,6 +5,7 @@ Emulators are started once and shared; a test that writes uses a tenant of its o
 
 import gc
 import os
+import signal
 import uuid
 from collections.abc import Iterator
 
@@ -31,6 +32,10 @@ os.environ |= {
     "NO_PROXY": "127.0.0.1,localhost",
 }
 
+# What a shell has in its background ignores Ctrl-C, and so would all that tests start and interrupt.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
 # No emulator enforces AWS's limits: every client of these tests refuses what AWS refuses.
 strict.install()
 
@@ -39,6 +44,7 @@ hypothesis_settings.register_profile(
     "factbook", deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
 )
 hypothesis_settings.load_profile("factbook")
+gc.disable()  # until all is collected: nothing of that is garbage
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -53,19 +59,27 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_collection_finish() -> None:
     """What was collected stays to the end: the garbage collector does not look at it again and again."""
     gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(scope="module")
 def moto() -> Iterator[Aws]:
-    """Fresh in each module, unlike ministack: it copies all its tables at every transaction."""
+    """Fresh in each module: it copies all its tables at every transaction."""
     with emulators.moto() as aws:
         yield aws
 
 
 @pytest.fixture(scope="session")
-def ministack() -> Iterator[Aws]:
+def one_ministack() -> Iterator[Aws]:
     with emulators.ministack() as aws:
         yield aws
+
+
+@pytest.fixture(scope="module")
+def ministack(one_ministack: Aws) -> Iterator[Aws]:
+    """With empty tables in each module: what walks a whole table does not meet what all others have left."""
+    yield one_ministack
+    emulators.empty_tables(one_ministack)
 
 
 @pytest.fixture(scope="session")

@@ -15,7 +15,7 @@ def shared_modules(functions: Iterable[Function]) -> list[str]:
         code, *layers = function.paths
         file = code / (function.handler.rpartition(".")[0] + ".py")
         if file.is_file():
-            counts.update({name for name in _imports(file) if _is_in(name, layers)})
+            counts.update({name for name in _imports(file) if _is_module_of(name, layers)})
     return [name for name, count in counts.most_common() if count > 1]
 
 
@@ -30,9 +30,10 @@ def _imports(file: Path) -> set[str]:
             found.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
             found.add(node.module)
+            found.update(f"{node.module}.{alias.name}" for alias in node.names)  # a module, or a name in one
     return found
 
 
-def _is_in(module: str, layers: list[Path]) -> bool:
-    package = module.partition(".")[0]
-    return any((layer / package).is_dir() or (layer / f"{package}.py").is_file() for layer in layers)
+def _is_module_of(name: str, layers: list[Path]) -> bool:
+    path = Path(*name.split("."))
+    return any((layer / path).is_dir() or (layer / path).with_suffix(".py").is_file() for layer in layers)

@@ -97,6 +97,9 @@ def main() -> None:
             _preload(function["shared"])
             if (clients := sys.modules.get("factbook.wiring.clients")) is not None:
                 clients.sdk_session().register_component("data_loader", models)
+            # What is shared stays to the end: a collection in a fork would look at it, and so copy its pages.
+            gc.collect()
+            gc.freeze()
             continue
         template_fd, log_fd = fds
         if os.fork() == 0:

@@ -13,8 +13,6 @@ from support.search_world import WordEmbedder, World
 
 from factbook.ports.retrieval.index import SearchIndex
 from factbook_local.testing import Ready, running
-from factbook_search.opensearch_client import connect
-from factbook_search.opensearch_index import OpenSearchIndex
 from factbook_search.sqlite_index import SqliteIndex
 
 NewWorld = Callable[..., World]
@@ -38,6 +36,9 @@ def new_world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[NewWor
     def make(embedder: WordEmbedder | None = None) -> World:
         index: SearchIndex = SqliteIndex(tmp_path / f"index-{len(made)}.sqlite")
         if request.config.getoption("search_node"):
+            from factbook_search.opensearch_client import connect  # half a second that SQLite does without
+            from factbook_search.opensearch_index import OpenSearchIndex
+
             node: SearchNode = request.getfixturevalue("search_node")
             index = OpenSearchIndex(connect(node.url), f"world-{uuid.uuid4().hex[:8]}")
         made.append(World(index, embedder))

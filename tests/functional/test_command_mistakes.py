@@ -113,6 +113,7 @@ def test_what_is_wrong_with_the_service_that_is_named_is_said(
     tmp_path: Path,
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("time.sleep", lambda _: None)  # between two tries, where nobody is there
     for name in ("FACTBOOK_URL", "FACTBOOK_TOKEN"):
         monkeypatch.delenv(name, raising=False)
     given, code, told = SERVICE[case]

@@ -136,8 +136,8 @@ class World:
 
 
 @pytest.fixture(scope="module")
-def world(moto: Aws, tmp_path_factory: pytest.TempPathFactory) -> World:
-    return World(moto, "slow", str(tmp_path_factory.mktemp("index") / "index.sqlite"))
+def world(ministack: Aws, tmp_path_factory: pytest.TempPathFactory) -> World:
+    return World(ministack, "slow", str(tmp_path_factory.mktemp("index") / "index.sqlite"))
 
 
 @pytest.fixture(autouse=True)

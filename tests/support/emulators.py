@@ -17,7 +17,10 @@ from factbook.settings import Settings
 from factbook.wiring.clients import OF_SERVICE, SDK
 from factbook.wiring.services import Services
 from factbook_local.dataplane.process import CREDENTIALS, DataPlaneProcess
-from support.tables import REGION, make_buckets, make_tables, note_upgraded, settings
+from support.tables import REGION, declared, make_buckets, make_tables, note_upgraded, settings
+
+NAMED = Config(user_agent="tests")
+"""The SDK would put together who it is for each call anew: a tenth of what a call costs here."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +40,7 @@ class Aws:
             endpoint_url=self.endpoint,
             aws_access_key_id=CREDENTIALS[0],
             aws_secret_access_key=CREDENTIALS[1],
-            config=config,
+            config=config.merge(NAMED),
         )
 
     def services(self, clock: Clock | None = None) -> Services:
@@ -48,6 +51,7 @@ class Aws:
 def moto() -> Iterator[Aws]:
     """moto, serialised: when threads interleave, its DynamoDB and its S3 take two writes of which one had to be refused."""
     from moto import mock_aws  # a second of imports that most tests do without
+    from moto.core.serialize import BaseJSONSerializer
     from moto.dynamodb.models import DynamoDBBackend, Table
     from moto.dynamodb.models.dynamo_type import DynamoType
     from moto.dynamodb.responses import DynamoHandler
@@ -78,7 +82,24 @@ def moto() -> Iterator[Aws]:
             row[place] = copy.deepcopy(row[place])
         return update(self, table_name, key, *what, **named)
 
+    structure, cast = BaseJSONSerializer._serialize_type_structure, DynamoType.cast_value.fget
+
+    def plain_as_it_is(self: Any, serialized: Any, value: Any, shape: Any, key: str) -> None:
+        """An attribute of an item. moto looks for each of ten kinds in it, under all names that might be meant."""
+        if (
+            shape.name == "AttributeValue"
+            and type(value) is dict
+            and value.keys() <= {"S", "N", "BOOL", "NULL"}
+        ):
+            self._default_serialize(serialized, value, shape, key)
+        else:
+            structure(self, serialized, value, shape, key)
+
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(BaseJSONSerializer, "_serialize_type_structure", plain_as_it_is)
+        patch.setattr(
+            DynamoType, "cast_value", property(lambda kept: kept.value if kept.type == "S" else cast(kept))
+        )
         patch.setattr(DynamoHandler, "call_action", one_at_a_time(DynamoHandler.call_action))
         patch.setattr(S3Response, "_key_response", one_at_a_time(S3Response._key_response))
         patch.setattr(Table, "__deepcopy__", rows_alone, raising=False)
@@ -98,7 +119,19 @@ def ministack() -> Iterator[Aws]:
 
 
 def _made(aws: Aws) -> Aws:
-    make_tables(aws.client("dynamodb"))
-    note_upgraded(aws.client("dynamodb"), aws.settings.access_table)
+    _make_tables(aws)
     make_buckets(aws.client("s3"))
     return aws
+
+
+def _make_tables(aws: Aws) -> None:
+    dynamodb = aws.client("dynamodb")
+    make_tables(dynamodb)
+    note_upgraded(dynamodb, aws.settings.access_table)
+
+
+def empty_tables(aws: Aws) -> None:
+    dynamodb = aws.client("dynamodb")
+    for name, _ in declared().named("AWS::DynamoDB::Table").values():
+        dynamodb.delete_table(TableName=name)
+    _make_tables(aws)

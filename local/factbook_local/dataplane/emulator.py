@@ -8,6 +8,7 @@ import asyncio
 import bisect
 import contextlib
 import dataclasses
+import functools
 import json
 import os
 import re
@@ -69,6 +70,8 @@ class DataPlane:
         self._emitted = 0
         self._more = asyncio.Condition()
         self._expiring = False
+        self._waits: set[asyncio.Task[Any]] = set()
+        """Requests of the pumps that wait for something to read."""
         self._sequence = 0
         self._positions: dict[str, str] = {}
         self._store = Store(Path(config.file)) if config.file else None
@@ -106,6 +109,9 @@ class DataPlane:
             return record
 
         ddb._set_item, ddb._remove_item, ddb._build_change_record = watched_set, watched_remove, recorded
+        # A query holds its condition against each item of a partition, and would read it anew as often.
+        for pure in ("_tokenize", "_condition_syntax_error"):
+            setattr(ddb, pure, functools.lru_cache(1_000)(getattr(ddb, pure)))
         ddb._next_stream_seq = self._next_sequence
         for table in ddb._tables.all_values():
             for pk, row in table["items"].items():
@@ -118,6 +124,9 @@ class DataPlane:
         return f"{self._sequence:030d}"
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if _waits(scope) and (task := asyncio.current_task()):
+            self._waits.add(task)
+            task.add_done_callback(self._waits.discard)
         if scope["type"] == "http" and scope["path"].startswith("/_factbook/"):
             return await self._control(scope, receive, send)
         before = self._emitted
@@ -131,10 +140,7 @@ class DataPlane:
 
     def _note(self, scope: Scope) -> None:
         """Which service may have changed, told from the request alone."""
-        target = next(
-            (value.decode("latin-1") for name, value in scope["headers"] if name == b"x-amz-target"), ""
-        )
-        service, _, action = target.partition(".")
+        service, _, action = _target(scope).partition(".")
         if service.startswith("DynamoDB"):
             if not action.endswith(("Item", "Items", "Query", "Scan", "GetRecords", "GetShardIterator")):
                 self.journal.documents.add("dynamodb")
@@ -217,6 +223,11 @@ class DataPlane:
             with _as_owner_of(arn):
                 trimmed = self._dynamodb._stream_trimmed
                 trimmed[table] = trimmed.get(table, 0) + excess
+
+    def end_waits(self) -> None:
+        """Whoever ends the data plane has ended its pumps: nobody reads what they wait for."""
+        for task in self._waits:
+            task.cancel()
 
     async def save(self) -> None:
         """Write down what changed since the last save; a cut that fails is part of the next one."""
@@ -312,6 +323,17 @@ def _search_one_partition(ddb: Any) -> None:
     ddb._vector_condition_terms, ddb._vector_entry, ddb._search_vectors = parsed, entry, searched
 
 
+def _target(scope: Scope) -> str:
+    """What is asked of a service that has one path for everything; empty where the path says it."""
+    return next((value.decode("latin-1") for name, value in scope["headers"] if name == b"x-amz-target"), "")
+
+
+def _waits(scope: Scope) -> bool:
+    return scope["type"] == "http" and (
+        scope["path"] == "/_factbook/next" or _target(scope) == "AmazonSQS.ReceiveMessage"
+    )
+
+
 def _sequence(record: dict[str, Any]) -> str:
     return str(record["dynamodb"]["SequenceNumber"])
 
@@ -331,6 +353,14 @@ def _as_owner_of(arn: str) -> Iterator[None]:
 
 
 class _Server(uvicorn.Server):
+    def __init__(self, plane: DataPlane, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self._plane = plane
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._plane.end_waits()
+        await super().shutdown(sockets)
+
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
         yield  # the runner decides when this ends
@@ -353,6 +383,7 @@ async def serve(config: Config) -> None:
     except (sqlite3.DatabaseError, json.JSONDecodeError):
         sys.exit(DAMAGED)
     server = _Server(
+        plane,
         uvicorn.Config(
             plane,
             lifespan="on",
@@ -364,7 +395,7 @@ async def serve(config: Config) -> None:
             timeout_keep_alive=600,
             timeout_graceful_shutdown=1,
             h11_max_incomplete_event_size=1 << 20,
-        )
+        ),
     )
     loop = asyncio.get_running_loop()
 

@@ -29,13 +29,14 @@ class House:
     """A tenant of a running service, with records of all kinds of three people. A person's word is in all that is theirs."""
 
     ready: Ready
+    tenant: str
     words: dict[str, str] = field(default_factory=lambda: {name: f"w{uuid.uuid4().hex}" for name in PEOPLE})
     facts: dict[str, list[str]] = field(default_factory=lambda: {name: [] for name in PEOPLE})
     derived: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._http = urllib3.PoolManager()
-        self._tokens = {"admin": self.ready.tokens["demo"]}
+        self._tokens = {"admin": self.ready.tokens[self.tenant]}
         made = self.call(
             "POST",
             "/v1/access/tokens",
@@ -127,7 +128,9 @@ class House:
         """A dead letter about a fact of theirs, whose record could not be read for a while; the fact's id."""
         client, table = self.ready.client("dynamodb"), self.ready.aws["tables"]["facts"]
         fact = self.facts[name][0]
-        item = client.get_item(TableName=table, Key={"pk": {"S": f"demo|{fact}"}, "sk": {"S": "h"}})["Item"]
+        item = client.get_item(TableName=table, Key={"pk": {"S": f"{self.tenant}|{fact}"}, "sk": {"S": "h"}})[
+            "Item"
+        ]
         client.put_item(TableName=table, Item=item | {"d": {"S": f"no JSON of {self.words[name]}"}})
         eventually(lambda: self.buried(fact), 30)
         client.put_item(TableName=table, Item=item)
@@ -193,23 +196,34 @@ class House:
         return kept
 
 
-@pytest.fixture
-def house(tmp_path: Path) -> Iterator[House]:
-    data = tmp_path / "data"
-    with running(tmp_path, ["demo"], SETTINGS, data=data) as ready:
-        made = House(ready)
-        for name in PEOPLE:
-            made.furnish(name)
-        for name in PEOPLE:
-            eventually(lambda name=name: made.found(name) >= 6)
-        yield made
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("erasure") / "data"
+
+
+@pytest.fixture(scope="module")
+def ready(data: Path) -> Iterator[Ready]:
+    with running(data.parent, ["erased", "held"], SETTINGS, data=data) as ready:
+        yield ready
+
+
+def furnished(ready: Ready, tenant: str) -> House:
+    made = House(ready, tenant)
+    for name in PEOPLE:
+        made.furnish(name)
+    for name in PEOPLE:
+        eventually(lambda name=name: made.found(name) >= 6)
+    return made
 
 
 def files_with(folder: Path, word: str) -> list[str]:
     return [str(path) for path in folder.rglob("*") if path.is_file() and word.encode() in path.read_bytes()]
 
 
-def test_nothing_of_a_person_is_left_and_everything_of_the_others(house: House, tmp_path: Path) -> None:
+def test_nothing_of_a_person_is_left_and_everything_of_the_others(
+    ready: Ready, data: Path, tmp_path: Path
+) -> None:
+    house = furnished(ready, "erased")
     word = house.words["xara"]
     dead = house.bury("xara")
     others = {name: house.belongings(name) for name in PEOPLE[1:]}
@@ -217,7 +231,7 @@ def test_nothing_of_a_person_is_left_and_everything_of_the_others(house: House, 
     before = {item for table, item in house.items() if table == house.ready.aws["tables"]["log"]}
     assert any(word in item for _, item in house.items())
     assert any(word.encode() in body for *_, body in house.objects())
-    assert files_with(tmp_path / "data", word)
+    assert files_with(data, word)
     trial = house.call("POST", f"{ERASURES}?dryRun=true", {"subject": {"kind": "participant", "id": "xara"}})
     assert (trial["complete"], trial["heldFactIds"]) == (True, [])
 
@@ -255,7 +269,7 @@ def test_nothing_of_a_person_is_left_and_everything_of_the_others(house: House, 
     ]
     assert waiting["fact"]["id"] == house.derived["xara"]
 
-    eventually(lambda: not files_with(tmp_path / "data", word), 30)
+    eventually(lambda: not files_with(data, word), 30)
     holds_and_exports_nothing(house, tmp_path, word)
 
 
@@ -266,7 +280,7 @@ def holds_and_exports_nothing(house: House, folder: Path, word: str) -> None:
     house.call("POST", "/v1/memory/checkpoints", {})
     out = folder / "all.jsonl"
     command = [sys.executable, "-m", "factbook_cli", "log"]
-    reach = ["--url", house.ready.url, "--token", house.ready.tokens["demo"]]
+    reach = ["--url", house.ready.url, "--token", house.ready.tokens[house.tenant]]
     subprocess.run([*command, "export", "--all", "--out", str(out), *reach], check=True, capture_output=True)
     audit = subprocess.run(
         [*command, "audit", str(out), "--vkey", house.ready.vkey], check=False, capture_output=True, text=True
@@ -289,12 +303,13 @@ def told(export: Path) -> str:
     return "".join([export.read_text(), *payloads])
 
 
-def test_a_hold_inside_the_selection_refuses_it_and_nothing_has_happened(house: House) -> None:
+def test_a_hold_inside_the_selection_refuses_it_and_nothing_has_happened(ready: Ready) -> None:
+    house = furnished(ready, "held")
     held = house.facts["xara"][0]
     house.call("POST", f"{FACTS}/{held}/hold", {"reason": "a case"})
     before = house.belongings("xara")
     body = {"subject": {"kind": "participant", "id": "xara"}}
-    sent = {"Authorization": f"Bearer {house.ready.tokens['demo']}"}
+    sent = {"Authorization": f"Bearer {house.ready.tokens[house.tenant]}"}
     answer = urllib3.request("POST", house.ready.url + ERASURES, json=body, headers=sent, timeout=60)
     assert (answer.status, answer.json()["error"]["code"]) == (409, "legal-hold")
     assert answer.json()["error"]["details"] == {"factIds": [held]}

@@ -40,16 +40,15 @@ def test_a_taken_port_is_said(tmp_path: Path) -> None:
     assert "--port" in message
 
 
-def test_a_refused_start_leaves_the_ready_file_of_the_runner_that_serves(tmp_path: Path) -> None:
-    with probe_cloud(tmp_path) as cloud:
-        (ready_file,) = tmp_path.glob("ready-*.json")
-        before = ready_file.read_bytes()
-        port = cloud.ready.url.rpartition(":")[2]
-        refused_folder = tmp_path / "second"
-        refused_folder.mkdir()
-        message = refused(refused_folder, "--port", port, "--ready-file", str(ready_file))
-        assert f"port {port} cannot be used" in message
-        assert ready_file.read_bytes() == before
+def test_a_refused_start_leaves_the_ready_file_of_the_runner_that_serves(
+    cloud: Cloud, tmp_path: Path
+) -> None:
+    (ready_file,) = cloud.ready.output.parent.glob("ready-*.json")
+    before = ready_file.read_bytes()
+    port = cloud.ready.url.rpartition(":")[2]
+    message = refused(tmp_path, "--port", port, "--ready-file", str(ready_file))
+    assert f"port {port} cannot be used" in message
+    assert ready_file.read_bytes() == before
 
 
 def test_a_ready_file_that_another_runner_has_replaced_is_left(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import json
 import re
 import sys
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -184,18 +185,30 @@ def test_every_reason_is_given_by_some_text() -> None:
 
 # ---- disguises do not help
 
-FOUND = [
-    (kind, text)
-    for part in PARTS.values()
-    for _, kind, text in part["instructions"]
-    if reads_like_instruction(text)
-]
-WORDY = [text for kind, text in FOUND if kind not in ("encoded", "hidden")]
-PLAIN = [
-    text for part in PARTS.values() for _, _, text in part["plain"] if reads_like_instruction(text) is None
-]
+
+@st.deferred  # judged when a test draws from them, and not by each process that collects tests
+def each_found() -> st.SearchStrategy[str]:
+    return st.sampled_from([text for _, text in found()])
+
+
+@st.deferred
+def each_wordy() -> st.SearchStrategy[str]:
+    return st.sampled_from([text for kind, text in found() if kind not in ("encoded", "hidden")])
+
+
+@st.deferred
+def each_plain() -> st.SearchStrategy[str]:
+    texts = [text for part in PARTS.values() for _, _, text in part["plain"]]
+    return st.sampled_from([text for text in texts if reads_like_instruction(text) is None])
+
+
+@cache
+def found() -> list[tuple[str, str]]:
+    instructions = [each for part in PARTS.values() for each in part["instructions"]]
+    return [(kind, text) for _, kind, text in instructions if reads_like_instruction(text)]
+
+
 ZERO_WIDTH = "\u200b\u200c\u200d\u2060\ufeff\u00ad"
-each_wordy = st.sampled_from(WORDY)
 
 
 def full_width(text: str) -> str:
@@ -224,9 +237,9 @@ def test_full_width_lets_no_instruction_pass(text: str) -> None:
 
 
 @given(
-    st.sampled_from([text for _, text in FOUND]),
-    st.lists(st.sampled_from(PLAIN), max_size=4),
-    st.lists(st.sampled_from(PLAIN), max_size=4),
+    each_found,
+    st.lists(each_plain, max_size=4),
+    st.lists(each_plain, max_size=4),
     st.sampled_from(["\n", ".\n", ". ", "; "]),
 )
 def test_plain_text_around_it_lets_no_instruction_pass(
