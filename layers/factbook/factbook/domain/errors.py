@@ -213,7 +213,9 @@ class Throttled(FactbookError):
     code = "rate-limit-exceeded"
 
     def __init__(self, retry_after: int = 1) -> None:
-        super().__init__("Too many requests. Retry after the seconds in Retry-After.")
+        super().__init__(
+            "Too many requests. Retry after the seconds in Retry-After, a write with the same Idempotency-Key."
+        )
         self.retry_after = retry_after
 
 
