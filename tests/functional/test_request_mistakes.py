@@ -337,3 +337,18 @@ def test_a_token_writes_as_many_projects_as_its_containers_leave_room_for(admin:
     assert told.startswith(
         "A token may reach 100 containers: its tenant, its holder, each org and each project are one"
     )
+
+
+@pytest.mark.parametrize(
+    "query", ["version=9", "asOf=2020-01-01T00:00:00Z", "version=1&asOf=2020-01-01T00:00:00Z"]
+)
+def test_a_version_or_time_that_a_fact_has_not_is_not_blamed_on_its_id_alone(
+    admin: Gateway, query: str
+) -> None:
+    fact = admin.call("POST", FACTS, NOTE).json["id"]
+    there, nowhere = (
+        admin.call("GET", f"{FACTS}/{each}", raw_query=query) for each in (fact, f"{fact[:-1]}x")
+    )
+    assert (there.status, there.code) == (404, "fact-not-found")
+    assert "or not with this version or at this time" in there.json["error"]["message"]
+    assert there.json["error"]["message"] == nowhere.json["error"]["message"], "it tells nobody which"
