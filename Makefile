@@ -42,7 +42,7 @@ exhaustive: dev ## the tests that take minutes: every fault at every call, many 
 real: dev ## tests on a real OpenSearch node and with a real issuer (needs a JDK, Maven, Node, npm)
 	$(BIN)/python -m pytest tests/real $(RETRIEVAL_TESTS) --search-node $(ARGS)
 
-parity: dev ## the DynamoDB adapters on one more endpoint (DYNAMODB_URL=http://127.0.0.1:8000)
+parity: dev ## the DynamoDB adapters on one more endpoint (DYNAMODB_URL=http://127.0.0.1:8001)
 	@test -n "$(DYNAMODB_URL)" || { echo "make parity DYNAMODB_URL=…: which endpoint?" >&2; exit 1; }
 	$(BIN)/python -m pytest tests/contract/parity.py --dynamodb-url="$(DYNAMODB_URL)" $(ARGS)
 

@@ -19,7 +19,7 @@ from factbook_local.workers import Pool
 
 BODY_LIMIT = LIMITS["request"].most
 EVENT_LIMIT = LIMITS["invocation"].most
-HEADER_LIMIT = 10_240
+HEADER_LIMIT = LIMITS["headers"].most
 _DRAINED = 64 * 1024 * 1024
 INTEGRATION_SECONDS = float(LIMITS["integration"].most)
 

@@ -53,11 +53,13 @@ LIMITS = {
     "batch": Limit(10_000, "records of one batch of a stream", _MAPPING),
     "batch at once": Limit(10, "messages of one batch of a queue without a batching window", _MAPPING),
     "request": Limit(10 * MIB, "the body of a request to an HTTP API", _GATEWAY),
+    "headers": Limit(10_240, "request line and headers of a request to an HTTP API", _GATEWAY),
     "integration": Limit(30, "seconds of an integration of an HTTP API", _GATEWAY),
     "message": Limit(
         MIB, "one message of a queue, and all of one SendMessageBatch", _SQS_API + "SendMessage.html"
     ),
     "messages": Limit(10, "messages of one SendMessageBatch", _SQS_API + "SendMessageBatch.html"),
+    "delay": Limit(900, "seconds that a message is put off", _SQS_API + "SendMessage.html"),
     "object name": Limit(1024, "the key of an object", _S3 + "object-keys.html"),
     "presigned": Limit(7 * 86_400, "seconds that a presigned URL lives", _S3 + "using-presigned-url.html"),
     "deletions": Limit(

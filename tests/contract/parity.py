@@ -1,4 +1,4 @@
-"""The contracts of every DynamoDB adapter on one more endpoint: `make parity DYNAMODB_URL=http://127.0.0.1:8000`.
+"""The contracts of every DynamoDB adapter on one more endpoint: `make parity DYNAMODB_URL=http://127.0.0.1:8001`.
 
 Its name keeps it out of every other run: pytest finds it only when it is asked for.
 """
@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import pytest
 from support.emulators import Aws
+from support.endpoints import why_no_dynamodb
 from support.tables import make_tables, settings
 
 from factbook.adapters.access.dynamodb_tokens import DynamoAccess
@@ -27,12 +28,16 @@ from .token_store import TokenStoreContract
 @pytest.fixture(scope="session")
 def endpoint(request: pytest.FixtureRequest) -> Iterator[Aws]:
     """The template's tables under names of this run's own, gone at its end."""
+    url = request.config.getoption("dynamodb_url")
+    unusable = why_no_dynamodb(url)
+    if unusable is not None:
+        pytest.exit(unusable, returncode=pytest.ExitCode.USAGE_ERROR)
     prefix = f"parity-{uuid.uuid4().hex[:8]}-"
     names = {
         field: prefix + getattr(settings(), field)
         for field in ("facts_table", "log_table", "keys_table", "access_table")
     }
-    aws = Aws(request.config.getoption("dynamodb_url"), replace(settings(), **names))
+    aws = Aws(url, replace(settings(), **names))
     client = aws.client("dynamodb")
     tables = make_tables(client, prefix)
     for table in tables:

@@ -29,7 +29,7 @@ from factbook.usecases.log.sealing import Vault
 from factbook.usecases.provenance.tracing import trace_provenance
 from factbook.usecases.retrieval.context import Intent, Turn, build_context
 from factbook.usecases.retrieval.recall import recall_messages
-from factbook.usecases.retrieval.retrieve import Question
+from factbook.usecases.retrieval.retrieve import Question, retrieve_facts
 
 FOUR_MEGABYTES = 4 * 1024 * 1024
 SPIKY = '"\\' * 60_000
@@ -148,12 +148,13 @@ def test_recalled_messages_with_their_neighbours_can_be_sent(new_world: Any) -> 
         run = [("ana", f"tea {number}"), ("bot", SPIKY), ("ana", SPIKY)]
         world.say(admin(), f"r{number}", *run, scope={"projectId": "x"}, deliver=False)
         world.hear(*world_entries(world, f"r{number}"))
-    found, _ = recall_messages(world.recall, admin(), Question("keyword", "tea", limit=20))
+    found, degraded = recall_messages(world.recall, admin(), Question("keyword", "tea", limit=20))
     shown = [
         {"entry": each.entry.to_json(), "after": each.after.to_json() if each.after else None}
         for each in found
     ]
-    assert found
+    assert 0 < len(found) < 16
+    assert degraded == "answer-full"
     assert on_the_wire(json.dumps({"results": shown})) < FOUR_MEGABYTES
 
 
@@ -173,7 +174,27 @@ def test_the_memory_of_a_turn_can_be_sent_and_names_what_it_left_out(new_world: 
     made = build_context(world.memory, world.engine, admin(), Turn("", intents))
     assert made.rendered.used
     assert made.rendered.omitted
+    assert made.degraded == "answer-full"
     assert on_the_wire(json.dumps(made.rendered.message, ensure_ascii=False)) < FOUR_MEGABYTES
+
+
+@pytest.mark.parametrize("mode", ["list", "keyword"])
+def test_a_search_that_finds_more_than_an_answer_holds_says_so(new_world: Any, mode: Any) -> None:
+    world: World = new_world()
+    world.start()
+    for number in range(40):
+        world.write(admin(), "tea " + '"\\' * 16_000, "acme.large" if number else "acme.small")
+
+    def found(kind: str) -> tuple[int, str | None]:
+        answer = retrieve_facts(
+            world.memory, world.engine, admin(), Question(mode, "tea", limit=100, types=(kind,))
+        )
+        return len(answer.facts), answer.degraded
+
+    assert found("acme.small") == (1, None)
+    count, degraded = found("acme.large")
+    assert 0 < count < 39
+    assert degraded == "answer-full"
 
 
 def test_tokens_of_many_long_names_come_in_pages_that_can_be_sent() -> None:

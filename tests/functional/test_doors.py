@@ -547,12 +547,13 @@ def test_a_fault_of_a_whole_body_is_said_without_a_path(admin: Gateway) -> None:
     refused(admin.call("POST", FACTS, {"type": "note"}), "content is missing", code="validation-failed")
 
 
-def test_an_empty_field_is_not_said_to_be_optional(admin: Gateway) -> None:
+def test_an_empty_field_is_told_what_to_do_whether_it_is_optional_or_not(admin: Gateway) -> None:
     for path, body, where in (
         (FACTS, NOTE | {"type": ""}, "/type"),
+        (FACTS, NOTE | {"scope": {"userId": ""}}, "/scope/userId"),
         ("/v1/memory/retrieve", {"mode": "keyword", "query": ""}, "/query"),
     ):
-        refused(admin.call("POST", path, body), f"{where} is empty. Give a value", "only an optional field")
+        refused(admin.call("POST", path, body), f"{where} is empty. Give a value, or leave it out where")
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,10 @@ from typing import Any
 
 import pytest
 from support.gateway import Gateway, Reply
-from support.principals import TenantService
+from support.principals import TenantService, principal
+
+from factbook.domain import wire
+from factbook.usecases.memories.standing import standing_of_turn
 
 COPILOT = {"id": "copilot"}
 REMEMBER = "/v1/memory/remember"
@@ -746,3 +749,25 @@ def test_nobodys_new_words_are_said_to_be_confirmed(story: Story, what: str) -> 
 
     assert same["confirmedBy"] == "user:admin"
     assert not {"confirmedBy", "confirmedAt"} & other.keys()
+
+
+def test_a_memory_that_finds_no_room_in_an_answer_is_named_and_the_block_still_knows_of_it(
+    story: Story, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = [
+        story.remember(story.ann, f"{number} {'x' * 500}", key=f"k{number}").json["id"] for number in range(5)
+    ]
+
+    def told() -> tuple[list[str], list[str]]:
+        """What the set shows, and what it names as left out."""
+        listed = story.ann.call("GET", "/v1/memory/agents/copilot/memories").json
+        return tuple([each["id"] for each in listed.get(part, [])] for part in ("data", "omitted"))
+
+    assert told() == (made, [])
+    monkeypatch.setattr(wire, "ANSWER_BYTES", 3_000)
+    shown, left = told()
+    assert 0 < len(shown) < 5
+    assert shown + left == made
+    ann = principal(story.service.tenant, "ann")
+    of_turn = standing_of_turn(story.service.services.memories, ann, "copilot", {})
+    assert [fact.id for fact in of_turn or ()] == made

@@ -200,7 +200,7 @@ def test_a_scope_that_is_no_object_is_blamed_and_not_the_body(admin: Gateway, pa
 
 
 PLUS = "Query parameter asOf: a + in a query string stands for a space; write the zone's as %2B."
-ZONE = "Query parameter asOf: A time must look like 2026-10-09T12:00:00Z, with a zone."
+ZONE = "Query parameter asOf: A time must look like 2026-10-09T12:00:00Z, with a zone and up to 9 digits of a fraction."
 
 
 @pytest.mark.parametrize(
@@ -213,6 +213,7 @@ ZONE = "Query parameter asOf: A time must look like 2026-10-09T12:00:00Z, with a
         ("asOf=2026-10-09", ZONE),
         ("asOf=2026-10-09%2012:00", ZONE),
         ("asOf=yesterday", ZONE),
+        ("asOf=2026-10-09T12:00:00.1234567890Z", ZONE),
     ],
 )
 def test_a_plus_that_became_a_space_is_told_from_a_missing_zone(
@@ -232,7 +233,7 @@ FIRST = [
     (
         FACTS,
         NOTE | {"validFrom": "2026-01-01"},
-        "/validFrom: A time must look like 2026-10-09T12:00:00Z, with a zone.",
+        "/validFrom: A time must look like 2026-10-09T12:00:00Z, with a zone and up to 9 digits of a fraction.",
     ),
     (FACTS, NOTE | {"subjects": ["ann"]}, "/subjects/0: must be an object."),
     (FACTS, NOTE | {"causedByLogId": "r:0:x"}, "/causedByLogId: must be a list."),
@@ -262,3 +263,92 @@ def test_the_first_fault_stands_in_the_message_with_its_path(
 ) -> None:
     answer = admin.call("POST", path, body)
     assert (answer.status, answer.code, answer.json["error"]["message"]) == (400, "validation-failed", told)
+
+
+REFUSED = [
+    (
+        "GET",
+        f"{FACTS}?{'&'.join('limit=1' for _ in range(51))}",
+        "A query string may have 50 parameters, and no route takes as many.",
+    ),
+    (
+        "POST",
+        f"{MEMORY}/import?file=zz",
+        "Query parameter file: must be 16 to 128 hexadecimal digits in lower case, such as the file's SHA-256.",
+    ),
+    (
+        "GET",
+        f"{MEMORY}/runs/{'r' * 257}/log",
+        "runId cannot stand in a path: use 1 to 256 letters, digits and . _ : @ ~ -.",
+    ),
+]
+
+
+@pytest.mark.parametrize(("method", "path", "told"), REFUSED, ids=[each[2][:40] for each in REFUSED])
+def test_what_is_too_long_or_of_another_form_is_told_what_may_be_sent(
+    admin: Gateway, method: str, path: str, told: str
+) -> None:
+    path, _, query = path.partition("?")
+    answer = admin.call(method, path, {} if method == "POST" else None, raw_query=query)
+    assert (answer.status, answer.code, answer.json["error"]["message"]) == (400, "bad-input", told)
+
+
+@pytest.mark.parametrize("path", [FACTS, f"{MEMORY}/retrieve", f"{MEMORY}/runs/r1/log"])
+def test_a_body_that_is_too_large_is_not_sent_to_the_uploads_of_facts_alone(
+    admin: Gateway, path: str
+) -> None:
+    answer = admin.call("POST", path, {"x": "x" * (4 * 1024 * 1024)})
+    assert (answer.status, answer.code) == (413, "request-too-large")
+    assert answer.json["error"]["message"].startswith("A request body may have 4 MB. Send less at once;")
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        (
+            "{",
+            "The first line is no JSON: expecting property name enclosed in double quotes, at line 1, column 2.",
+        ),
+        (
+            "[" * 100_000,
+            "The first line is refused: The JSON is nested too deeply. Content may be nested 32 levels deep.",
+        ),
+        (
+            '{"header": {"format": "another"}}',
+            "The first line is no header of an export. Send a file of an export from its first line on.",
+        ),
+    ],
+    ids=["no JSON", "deep", "another header"],
+)
+def test_the_first_line_of_an_import_is_told_what_it_lacks(admin: Gateway, line: str, told: str) -> None:
+    answer = admin.call("POST", f"{MEMORY}/import", raw=line, query={"file": "ab" * 16})
+    assert (answer.status, answer.code, answer.json["error"]["message"]) == (400, "bad-input", told)
+
+
+def test_a_token_writes_as_many_projects_as_its_containers_leave_room_for(admin: Gateway) -> None:
+    def made(count: int) -> Any:
+        projects = {"write": [f"p{number}" for number in range(count)]}
+        return admin.call(
+            "POST", "/v1/access/tokens", {"actor": {"kind": "user", "id": "ann"}, "projects": projects}
+        )
+
+    assert made(49).status == 201
+    told = made(50).json["error"]["message"]
+    assert told.startswith(
+        "A token may reach 100 containers: its tenant, its holder, each org and each project are one"
+    )
+
+
+@pytest.mark.parametrize(
+    "query", ["version=9", "asOf=2020-01-01T00:00:00Z", "version=1&asOf=2020-01-01T00:00:00Z"]
+)
+def test_a_version_or_time_that_a_fact_has_not_is_not_blamed_on_its_id_alone(
+    admin: Gateway, query: str
+) -> None:
+    fact = admin.call("POST", FACTS, NOTE).json["id"]
+    there, nowhere = (
+        admin.call("GET", f"{FACTS}/{each}", raw_query=query) for each in (fact, f"{fact[:-1]}x")
+    )
+    assert (there.status, there.code) == (404, "fact-not-found")
+    assert "or not with this version or at this time" in there.json["error"]["message"]
+    assert there.json["error"]["message"] == nowhere.json["error"]["message"], "it tells nobody which"

@@ -55,6 +55,9 @@ _CODES = {
 }
 """DynamoDB's status and code, then S3's."""
 
+_KMS_THROTTLES = "ThrottlingException"
+"""It knows nothing of provisioned throughput: https://docs.aws.amazon.com/kms/latest/developerguide/throttling.html"""
+
 WORDS_OF_THE_STORE = [
     "planted-detail",
     "Exception",
@@ -147,6 +150,8 @@ def _strike(
     if event_name.endswith("TransactWriteItems") and fault is Fault.CONFLICT:
         code = "TransactionCanceledException"
         answer["CancellationReasons"] = [{"Code": "None"}, {"Code": "TransactionConflict"}]
+    if ".kms." in event_name and fault is Fault.THROTTLED:
+        code = _KMS_THROTTLES
     answer["__type"] = f"com.amazonaws.dynamodb.v20120810#{code}"
     return AWSResponse(request.url, status, {}, MockRawResponse(json.dumps(answer)))
 

@@ -24,6 +24,7 @@ from factbook_local.openapi import load_apps
 API = (ROOT / "docs" / "api.md").read_text()
 SETTINGS = (ROOT / "docs" / "settings.md").read_text()
 DECISIONS = (ROOT / "docs" / "adr" / "README.md").read_text()
+OPENAPI = json.loads((ROOT / "openapi.json").read_text())
 ROUTES = {route.key: route for app in load_apps() for route in app}
 SECTIONS = {
     title.strip("`"): text
@@ -53,6 +54,50 @@ def examples(kind: str) -> Iterator[tuple[str, str]]:
 
 def test_every_route_has_a_section_and_every_section_a_route() -> None:
     assert set(SECTIONS) == set(ROUTES)
+
+
+def bounds_of(
+    schema: dict[str, Any], name: str, known: frozenset[str] = frozenset()
+) -> Iterator[tuple[str, int]]:
+    """Each bound that a schema of openapi.json sets, and the field that has it; items count as their list's."""
+    if "$ref" in schema:
+        title = schema["$ref"].rpartition("/")[2]
+        if title not in known:
+            yield from bounds_of(OPENAPI["components"]["schemas"][title], name, known | {title})
+        return
+    for kind in ("maxLength", "maxItems", "maxProperties", "maximum", "exclusiveMaximum"):
+        if kind in schema:
+            yield name, int(schema[kind])
+    for field, inside in schema.get("properties", {}).items():
+        yield from bounds_of(inside, field, known)
+    parts = [schema[key] for key in ("items", "additionalProperties") if isinstance(schema.get(key), dict)]
+    for inside in (*parts, *schema.get("anyOf", ())):
+        yield from bounds_of(inside, name, known)
+
+
+def test_every_limit_of_a_request_is_listed() -> None:
+    text = API.partition("\n## Limits\n")[2].partition("\n## ")[0]
+    operations = [each for path in OPENAPI["paths"].values() for each in path.values()]
+    schemas = [
+        (body["schema"], "")
+        for each in operations
+        for body in each.get("requestBody", {}).get("content", {}).values()
+    ]
+    schemas += [(each["schema"], each["name"]) for one in operations for each in one.get("parameters", ())]
+    own = {"clear", "index", "contentRef"}  # words and references of the service's own
+    bounds = {
+        (name, most)
+        for schema, name in schemas
+        for name, most in bounds_of(schema, name)
+        if most != 256 and most < 10**15 and name not in own
+    }
+
+    assert len(bounds) > 20
+    assert {
+        (name, most)
+        for name, most in bounds
+        if not any(f"`{name}`" in row and f"{most:,}" in row for row in text.splitlines())
+    } == set()
 
 
 @each_route

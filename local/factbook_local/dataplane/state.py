@@ -41,6 +41,8 @@ class Journal:
         self.records: list[dict[str, Any]] = []
         self.positions: dict[str, str] = {}
         self.trimmed: dict[str, str] = {}
+        self.dropped: set[str] = set()
+        self._tables = _tables()
         self._saved: dict[str, str] = {}
         self._versions = {key: _versions(key) for key in _all_object_keys()}
         """Of every object that is saved: a request to a bucket may change any of them, and does not say which."""
@@ -52,6 +54,10 @@ class Journal:
         for name in self.documents:
             if (body := _DOCUMENTS[name]()) != self._saved.get(name):
                 cut.documents[name] = self._saved[name] = body
+        there = _tables()
+        cut.dropped = self.dropped | {arn for arn, made in self._tables.items() if there.get(arn) != made}
+        cut.records = [each for each in cut.records if each[1].partition("/stream/")[0] in there]
+        self._tables = there
         tables = {table["TableArn"]: table for table in dynamodb._tables.all_values()}
         for key in self.items:
             item = tables.get(key[0], {}).get("items", {}).get(key[1], {}).get(key[2])
@@ -74,10 +80,11 @@ class Journal:
 
     def clear(self) -> None:
         self.items, self.objects, self.buckets, self.documents = set(), set(), set(), set()
-        self.records, self.positions, self.trimmed = [], {}, {}
+        self.records, self.positions, self.trimmed, self.dropped = [], {}, {}, set()
 
     def put_back(self, cut: Cut) -> None:
         """A cut that could not be saved is part of the next one."""
+        self.dropped.update(cut.dropped)
         self.items.update(cut.items)
         self.objects.update(cut.objects)
         for key in cut.objects:
@@ -88,6 +95,11 @@ class Journal:
         self.records = [json.loads(body) for _, _, body in cut.records] + self.records
         self.positions = {**cut.positions, **self.positions}
         self.trimmed = {**cut.trimmed, **self.trimmed}
+
+
+def _tables() -> dict[str, str]:
+    """ARN → id: of two tables that had one name after another the ids differ."""
+    return {table["TableArn"]: table.get("TableId", "") for table in dynamodb._tables.all_values()}
 
 
 def _sequence(record: dict[str, Any]) -> str:
@@ -188,6 +200,7 @@ def restore(store: Store) -> dict[str, str]:
     tables = {table["TableArn"]: table for table in dynamodb._tables.all_values()}
     for table in tables.values():
         table["items"] = dynamodb.defaultdict(dict)
+    store.apply(Cut(dropped=store.tables() - set(tables)))  # a former version kept items of deleted tables
     for (arn, pk, sk), item in store.items():
         tables[arn]["items"][pk][sk] = item
     for table in tables.values():

@@ -41,9 +41,21 @@ class Cut:
     positions: dict[str, str] = field(default_factory=dict)
     trimmed: dict[str, str] = field(default_factory=dict)
     """Stream ARN → sequence number up to which every consumer has read."""
+    dropped: set[str] = field(default_factory=set)
+    """ARNs of tables that were deleted: their items and records go before anything of this cut is written."""
 
     def __bool__(self) -> bool:
-        return any((self.documents, self.items, self.objects, self.records, self.positions, self.trimmed))
+        return any(
+            (
+                self.documents,
+                self.items,
+                self.objects,
+                self.records,
+                self.positions,
+                self.trimmed,
+                self.dropped,
+            )
+        )
 
 
 def _text(key: Any) -> str:
@@ -69,6 +81,9 @@ class Store:
         db = self._db
         db.execute("BEGIN IMMEDIATE")
         try:
+            for arn in cut.dropped:
+                db.execute("DELETE FROM items WHERE arn = ?", (arn,))
+                db.execute("DELETE FROM records WHERE substr(arn, 1, length(?)) = ?", (f"{arn}/", f"{arn}/"))
             db.executemany("INSERT OR REPLACE INTO documents VALUES (?, ?)", cut.documents.items())
             for key, body in cut.items.items():
                 if body is None:
@@ -107,6 +122,10 @@ class Store:
 
     def documents(self) -> dict[str, str]:
         return dict(self._db.execute("SELECT name, body FROM documents"))
+
+    def tables(self) -> set[str]:
+        """ARNs of the tables that have items."""
+        return {arn for (arn,) in self._db.execute("SELECT DISTINCT arn FROM items")}
 
     def items(self) -> Iterator[tuple[ItemKey, dict[str, Any]]]:
         for arn, pk, sk, body in self._db.execute("SELECT arn, pk, sk, body FROM items ORDER BY rowid"):

@@ -30,6 +30,12 @@ def _check_message(params: Params, _: Any) -> None:
             "One or more parameters are invalid. Reason: Message must be shorter than "
             f"{LIMITS['message'].most} bytes.",
         )
+    if over("delay", params.get("DelaySeconds", 0)):
+        raise Refused(
+            "InvalidParameterValue",
+            f"Value {params['DelaySeconds']} for parameter DelaySeconds is invalid. Reason: DelaySeconds must be >= 0 "
+            f"and <= {LIMITS['delay'].most}.",
+        )
 
 
 def _check_messages(params: Params, _: Any) -> None:

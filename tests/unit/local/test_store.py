@@ -55,6 +55,22 @@ def test_a_later_cut_replaces_deletes_and_trims(tmp_path: Path) -> None:
     store.close()
 
 
+def test_of_a_table_that_was_deleted_nothing_is_left_but_what_its_next_life_writes(tmp_path: Path) -> None:
+    store = Store(tmp_path / "state")
+    other = f"{ARN}2"
+    store.apply(
+        Cut(
+            items={(ARN, "a", "x"): "1", (ARN, "b", "x"): "2", (other, "a", "x"): "3"},
+            records=[("1", f"{ARN}/stream/2026", "1"), ("2", f"{other}/stream/2026", "2")],
+        )
+    )
+    store.apply(Cut(dropped={ARN}, items={(ARN, "a", "x"): "4"}))
+    assert list(store.items()) == [((other, "a", "x"), 3), ((ARN, "a", "x"), 4)]
+    assert [sequence for sequence, _, _ in store.records()] == ["2"]
+    assert store.tables() == {ARN, other}
+    store.close()
+
+
 def test_a_cut_that_fails_halfway_leaves_nothing_behind(tmp_path: Path) -> None:
     store = Store(tmp_path / "state")
     store.apply(Cut(items={(ARN, "a", "x"): "1"}))

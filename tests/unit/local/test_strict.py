@@ -1,12 +1,16 @@
 """What a strict client refuses, at each limit: what is just under it passes, what is just over it does not."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
+import boto3
 import pytest
 from botocore.exceptions import ClientError
 from support.emulators import Aws
+from support.gateway import ROOT
 
+from factbook.wiring.clients import OF_SERVICE
 from factbook_local.limits import LIMITS, MIB
 from factbook_local.strict.sizes import item_size, significant_digits
 
@@ -82,6 +86,15 @@ def test_every_limit_names_the_page_of_aws_that_documents_it() -> None:
         name for name, limit in LIMITS.items() if not limit.source.startswith("https://docs.aws.amazon.com/")
     ] == []
     assert [name for name, limit in LIMITS.items() if limit.most < 1 or not limit.what] == []
+
+
+def test_every_limit_is_enforced_by_a_client_or_by_the_runner() -> None:
+    others: list[Path] = [
+        path for path in (ROOT / "local/factbook_local").rglob("*.py") if path.name != "limits.py"
+    ]
+    code = "".join(path.read_text(encoding="utf-8") for path in others)
+
+    assert [name for name in LIMITS if f'"{name}"' not in code and f"'{name}'" not in code] == []
 
 
 @pytest.mark.parametrize(
@@ -298,6 +311,47 @@ def test_a_message_takes_1_mb_and_a_batch_as_much_in_all(aws: Aws, tenant: str) 
     assert refusal(send, MIB // 2, MIB // 2 + 2) == "AWS.SimpleQueueService.BatchRequestTooLong"
     assert refusal(send, *[2] * 11) == "AWS.SimpleQueueService.TooManyEntriesInBatchRequest"
     assert refusal(send) == "AWS.SimpleQueueService.EmptyBatchRequest"
+
+
+def test_a_message_is_put_off_for_15_minutes_at_most(aws: Aws, tenant: str) -> None:
+    sqs = aws.client("sqs")
+    url = sqs.create_queue(QueueName=tenant)["QueueUrl"]
+
+    def send(delay: int) -> Any:
+        return sqs.send_message(QueueUrl=url, MessageBody="x", DelaySeconds=delay)
+
+    def send_batch(delay: int) -> Any:
+        entries = [{"Id": "0", "MessageBody": "x", "DelaySeconds": delay}]
+        return sqs.send_message_batch(QueueUrl=url, Entries=entries)
+
+    for way in (send, send_batch):
+        way(900)
+        assert refusal(way, 901) == "InvalidParameterValue"
+
+
+def test_a_presigned_url_lives_for_7_days_at_its_buckets_own_host() -> None:
+    def sign(seconds: int, **more: Any) -> Any:
+        client = boto3.client("s3", region_name="af-south-1", **more)
+        return client.generate_presigned_url("get_object", {"Bucket": "blobs", "Key": "k"}, seconds)
+
+    sign(7 * 86_400, config=OF_SERVICE["s3"])
+    assert refusal(sign, 7 * 86_400 + 1, config=OF_SERVICE["s3"]) == "AuthorizationQueryParametersError"
+    assert refusal(sign, 60) == "IllegalLocationConstraintException"
+
+
+def test_a_search_of_vectors_gives_100_neighbours(aws: Aws) -> None:
+    def search(most: int) -> str:
+        """The code of the refusal: nobody has such a table."""
+        return refusal(
+            aws.client("dynamodb").search_vectors,
+            TableName="nobodys",
+            IndexName="vectors",
+            TopK=most,
+            SearchVector=[{"N": "1"}],
+        )
+
+    assert search(100) == "ResourceNotFoundException"
+    assert search(101) == "ValidationException"
 
 
 def test_an_invocation_takes_6_mb_and_an_asynchronous_one_1_mb(aws: Aws) -> None:

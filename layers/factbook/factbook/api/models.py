@@ -99,6 +99,11 @@ class CursorQuery(CamelModel):
     cursor: str | None = None
 
 
+class FactVersion(CamelModel):
+    id: str
+    version: int
+
+
 class ErrorBody(CamelModel):
     code: str
     message: str

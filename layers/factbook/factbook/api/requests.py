@@ -17,6 +17,7 @@ from factbook.domain.strict_json import Json, parse_json, parse_parts
 
 MAX_BODY_BYTES = 4 * 1024 * 1024
 MAX_ISSUES = 20
+MAX_PARAMETERS = 50
 MAX_NAME = 100
 """Characters of a caller's field name that a message repeats."""
 Model = TypeVar("Model", bound=BaseModel)
@@ -130,7 +131,7 @@ def refusal(
     for issue in issues:
         if issue["type"] == "string_too_short":
             where = pointer(issue["loc"], prefix)
-            return BadInput(f"{where} is empty. Give a value; only an optional field may be left out.")
+            return BadInput(f"{where} is empty. Give a value, or leave it out where it is optional.")
     found = [
         {"path": pointer(issue["loc"], prefix), "message": in_words(issue)} for issue in issues[:MAX_ISSUES]
     ]
@@ -159,8 +160,10 @@ def _refuse_nulls(value: Any, prefix: str) -> None:
 
 
 def _query(raw: str) -> dict[str, str]:
+    if raw.count("&") >= MAX_PARAMETERS:
+        raise BadInput(f"A query string may have {MAX_PARAMETERS} parameters, and no route takes as many.")
     try:
-        pairs = parse_qsl(raw, keep_blank_values=True, errors="strict", max_num_fields=50)
+        pairs = parse_qsl(raw, keep_blank_values=True, errors="strict")
     except ValueError as error:  # bad UTF-8 is a ValueError too
         raise BadInput("The query string is not a form in UTF-8.") from error
     query = dict(pairs)
@@ -188,6 +191,6 @@ def _body(event: dict[str, Any]) -> bytes:
             raise BadInput("The body is not valid UTF-8.") from error
     if len(raw) > MAX_BODY_BYTES:
         raise RequestTooLarge(
-            "A request body may have 4 MB. Upload larger content with POST /v1/memory/blobs."
+            "A request body may have 4 MB. Send less at once; larger content of a fact goes through POST /v1/memory/blobs."
         )
     return raw

@@ -74,13 +74,20 @@ class NotFound(FactbookError):
 
 
 class FactNotFound(NotFound):
-    """Not there or not shown. `fact_id` is what the caller named; None where the caller named a key."""
+    """Not there or not shown. `fact_id` is what the caller named; None where the caller named a key. `past`: a version or a
+    time was named, too; which of them is missing is not told.
+    """
 
     code = "fact-not-found"
 
-    def __init__(self, fact_id: str | None) -> None:
+    def __init__(self, fact_id: str | None, *, past: bool = False) -> None:
         if fact_id is None:
             said = "No fact with this type, scope and key that you may read. The scope must be exact."
+        elif past:
+            said = (
+                "No such fact, or not with this version or at this time, or not one you may read. Check the id, version and "
+                "asOf, and your token."
+            )
         else:
             said = "No such fact, or not one you may read. Check the id and your token."
         known = fact_id if fact_id is not None and len(fact_id) <= MAX_FACT_ID else None
@@ -213,7 +220,9 @@ class Throttled(FactbookError):
     code = "rate-limit-exceeded"
 
     def __init__(self, retry_after: int = 1) -> None:
-        super().__init__("Too many requests. Retry after the seconds in Retry-After.")
+        super().__init__(
+            "Too many requests. Retry after the seconds in Retry-After, a write with the same Idempotency-Key."
+        )
         self.retry_after = retry_after
 
 

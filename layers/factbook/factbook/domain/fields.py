@@ -18,7 +18,7 @@ FACT_KEY = re.compile(r"[^\x00-\x1f\x7f-\x9f]*")
 PATH_ID = re.compile(r"[A-Za-z0-9._:@~-]{1,256}", re.ASCII)
 """What an id that stands in a path may be."""
 
-PATH_ID_RULE = "has characters that no path can carry: use 1 to 256 letters, digits and . _ : @ ~ -"
+PATH_ID_RULE = "cannot stand in a path: use 1 to 256 letters, digits and . _ : @ ~ -"
 
 LOG_ID = re.compile(
     rf"({PATH_ID.pattern}):(0|[1-9][0-9]{{0,15}}):([0-9a-f]{{16}}(?:[0-9a-f]{{20}})?)", re.ASCII

@@ -51,7 +51,9 @@ def parse_json(text: str | bytes) -> Any:
     except BadInput:
         raise
     except RecursionError as error:
-        raise BadInput("The JSON is nested too deeply.") from error
+        raise BadInput(
+            f"The JSON is nested too deeply. Content may be nested {MAX_DEPTH} levels deep."
+        ) from error
     except json.JSONDecodeError as error:
         why = error.msg[:1].lower() + error.msg[1:].removesuffix(
             " at"

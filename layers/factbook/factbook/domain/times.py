@@ -23,7 +23,9 @@ def parse_instant(text: str) -> str:
     """
     match = _INSTANT.fullmatch(text)
     if match is None:
-        raise BadInput("A time must look like 2026-10-09T12:00:00Z, with a zone.")
+        raise BadInput(
+            "A time must look like 2026-10-09T12:00:00Z, with a zone and up to 9 digits of a fraction."
+        )
     day, clock, fraction, zone = match.groups()
     try:
         zoned = "+00:00" if zone in "Zz" else zone

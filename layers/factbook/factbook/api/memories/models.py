@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from factbook.api.facts.models import GeneratedByRequest
-from factbook.api.models import ExpectVersion, PageQuery, ScopeRequest, WrittenType
+from factbook.api.models import ExpectVersion, FactVersion, PageQuery, ScopeRequest, WrittenType
 from factbook.domain.access.owners import owner_of
 from factbook.domain.access.principals import Principal
 from factbook.domain.errors import ScopeInvalid
@@ -91,10 +91,14 @@ class MemoriesQuery(CamelModel):
 
 
 class Memories(CamelModel):
-    """Oldest first, the person's own before the account's; `characters` is the size of their texts."""
+    """Oldest first, the person's own before the account's; `characters` is the size of their texts.
+
+    `omitted`: those behind them that one answer has no room for.
+    """
 
     data: list[Fact]
     characters: int
+    omitted: list[FactVersion] | None = None
 
 
 class ReviewsQuery(PageQuery):

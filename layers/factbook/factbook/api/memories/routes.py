@@ -114,7 +114,10 @@ def list_memories(call: Call) -> Answer:
     scope = None if asked is None else person(read_scope(asked), call.principal)
     found = standing.standing_set(call.services.memories, call.principal, agent, scope)
     data = [fact.to_json() for fact in found.facts]
-    return Answer(200, {"data": data, "characters": found.characters})
+    answer: Json = {"data": data, "characters": found.characters}
+    if found.omitted:
+        answer["omitted"] = [{"id": fact.id, "version": fact.version} for fact in found.omitted]
+    return Answer(200, answer)
 
 
 def list_reviews(call: Call) -> Answer:

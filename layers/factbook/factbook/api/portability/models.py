@@ -1,15 +1,25 @@
 """What callers ask of an export, and send to an import and get from it."""
 
+import re
 from typing import Annotated
 
-from pydantic import BeforeValidator, Field, StringConstraints
+from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints
 
 from factbook.api.models import FlagParam, _number
 from factbook.domain.fields import CamelModel
 from factbook.domain.portability.lines import Header
 
 PlaceParam = Annotated[int, Field(ge=0, lt=2**53), BeforeValidator(_number)]
-FileParam = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{16,128}$")]
+_FILE = re.compile("[0-9a-f]{16,128}", re.ASCII)
+
+
+def _file(text: str) -> str:
+    if _FILE.fullmatch(text) is None:
+        raise ValueError("must be 16 to 128 hexadecimal digits in lower case, such as the file's SHA-256")
+    return text
+
+
+FileParam = Annotated[str, AfterValidator(_file), Field(json_schema_extra={"pattern": f"^{_FILE.pattern}$"})]
 
 
 class ExportQuery(CamelModel):

@@ -11,7 +11,7 @@ from factbook.api.app import NDJSON, Answer, App, Call
 from factbook.api.portability.models import ExportQuery, ImportAnswer, ImportHeader, ImportQuery
 from factbook.domain import errors as e
 from factbook.domain.portability.lines import Header
-from factbook.domain.strict_json import Json, dump_json, parse_json
+from factbook.domain.strict_json import NO_JSON, Json, NoJson, dump_json, parse_json
 
 if TYPE_CHECKING:
     from factbook.usecases.portability.importing import Imported, Numbered
@@ -100,8 +100,10 @@ def _lines(body: bytes, at: int) -> "tuple[Header, list[Numbered]]":
 def _one(line: bytes, what: str) -> tuple[str, object] | None:
     try:
         value = parse_json(line)
+    except NoJson as error:
+        raise e.BadInput(f"{what} is no JSON: {error.message.removeprefix(f'{NO_JSON}: ')}") from error
     except e.BadInput as error:
-        raise e.BadInput(f"{what} is no JSON: {error.message}") from error
+        raise e.BadInput(f"{what} is refused: {error.message}") from error
     if not isinstance(value, dict) or len(value) != 1:
         return None
     ((kind, record),) = value.items()

@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
-from factbook.api.models import MAX_LIMIT, ScopeRequest, TypeName
+from factbook.api.models import MAX_LIMIT, FactVersion, ScopeRequest, TypeName
 from factbook.domain.access.principals import Principal
 from factbook.domain.errors import BadInput
 from factbook.domain.facts.fact import Fact, Subject, Trust
@@ -161,11 +161,6 @@ class ContextRequest(CamelModel):
             max_tokens=self.max_tokens,
             agent=self.agent,
         )
-
-
-class FactVersion(CamelModel):
-    id: str
-    version: int
 
 
 class ContextAnswer(CamelModel):

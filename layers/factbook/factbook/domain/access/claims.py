@@ -118,8 +118,8 @@ def principal_of(claims: Mapping[str, Any], names: ClaimMap) -> Principal:
     )
     if containers_of(principal) > MAX_LISTED_CONTAINERS:
         raise AuthMissing(
-            f"This token reaches more than {MAX_LISTED_CONTAINERS} containers (a written project counts twice). "
-            "Ask for one with fewer scopes or groups."
+            f"This token reaches more than {MAX_LISTED_CONTAINERS} containers: its tenant, its holder, each org and each project are "
+            "one, a project that it writes is two. Ask for one with fewer scopes or groups."
         )
     return principal
 

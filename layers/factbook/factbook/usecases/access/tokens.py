@@ -30,7 +30,8 @@ def create_token(store: TokenStore, caller: Principal, token: Token) -> Token:
     containers = containers_of(token.principal)
     if containers > MAX_LISTED_CONTAINERS:
         raise ValidationFailed(
-            f"A token may reach {MAX_LISTED_CONTAINERS} containers (a written project counts twice). Grant fewer.",
+            f"A token may reach {MAX_LISTED_CONTAINERS} containers: its tenant, its holder, each org and each project are one, a "
+            "project that it writes is two. Grant fewer.",
             issues=[{"path": "/projects", "message": f"{containers} containers in all"}],
         )
     if not store.create_token(token):

@@ -32,6 +32,15 @@ def get_fact(
     if version is None and as_of is None:
         head = ports.facts.head(principal.tenant, fact_id)
         return current_fact(ports, principal, fact_id, head, require_fresh=require_fresh)
+    try:
+        return _past_fact(ports, principal, fact_id, version, as_of)
+    except FactNotFound as error:
+        raise FactNotFound(fact_id, past=True) from error
+
+
+def _past_fact(
+    ports: FactPorts, principal: Principal, fact_id: str, version: int | None, as_of: str | None
+) -> Fact:
     look = ports.look(principal.tenant, "by-id", past=True)
     shows = partial(gate.shows_revision, principal, look=look)
     if version is not None:

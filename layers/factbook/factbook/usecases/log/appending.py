@@ -335,7 +335,8 @@ def _drafts(principal: Principal, requests: Sequence[Request], operation: str | 
             ) from error
         if len(text.encode()) > MAX_PAYLOAD_BYTES:
             raise BadInput(
-                f"The payload of entry {position} has more than 256 KB. Store it as a fact and log its id."
+                f"The payload of entry {position} has more than 256 KB. Store it as a fact and log its id.",
+                path=f"/entries/{position}/payload",
             )
         seed = random_seed() if operation is None else derived_seed(operation, position)
         actor = request.actor or principal.name

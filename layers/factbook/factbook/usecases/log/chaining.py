@@ -78,7 +78,7 @@ class Chaining:
         )
         if sum(wire.value_bytes(answer.to_json()) for answer in answers) > wire.ANSWER_BYTES:
             raise RequestTooLarge(
-                "The entries take more than 4 MB as answered, where each quote and backslash counts twice. "
+                "The entries take more than 3.9 MB as answered, where each quote and backslash counts twice. "
                 "Append them in several requests."
             )
 

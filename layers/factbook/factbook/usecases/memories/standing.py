@@ -10,9 +10,8 @@ from factbook.domain.errors import PermissionDenied, ScopeInvalid
 from factbook.domain.facts import gate
 from factbook.domain.facts.fact import Fact
 from factbook.domain.facts.reach import acts_for
-from factbook.domain.memories.standing import StandingSet, oldest_first
+from factbook.domain.memories.standing import StandingSet, oldest_first, standing_in_one_answer
 from factbook.domain.scope import Scope
-from factbook.domain.wire import fitting
 from factbook.ports.facts.store import Head
 from factbook.usecases.memories.ports import MemoryPorts
 from factbook.usecases.merging import at_once
@@ -44,7 +43,7 @@ def standing_set(ports: MemoryPorts, principal: Principal, agent: str, scope: Sc
     own = [] if owner is None else _shown(ports, principal, found[0], look)
     others = [head for head in found[-1] if head.fact.owner != owner] if principal.admin else []
     account = _shown(ports, principal, others, look, of_account=True)
-    return StandingSet(fitting([*oldest_first(own), *oldest_first(account)], lambda fact: fact.wire_bytes))
+    return standing_in_one_answer([*oldest_first(own), *oldest_first(account)])
 
 
 def own_scope(principal: Principal) -> Scope | None:
@@ -124,4 +123,5 @@ def standing_of_turn(
         person = Scope(tenant_id=principal.tenant, user_id=scope["userId"])
     if person is None and own_scope(principal) is None and not principal.admin:
         return None
-    return standing_set(ports, principal, agent, person).facts
+    found = standing_set(ports, principal, agent, person)
+    return [*found.facts, *found.omitted]  # the block has its own room, and says what it left out

@@ -93,7 +93,9 @@ class Imported:
 def read_header(value: Any) -> Header:
     """Raises BadInput for another format, or a version that this one does not know."""
     if not isinstance(value, dict) or value.get("format") != FORMAT:
-        raise BadInput("The first line is no header of an export.")
+        raise BadInput(
+            "The first line is no header of an export. Send a file of an export from its first line on."
+        )
     if value.get("version") != VERSION:
         raise BadInput(
             f"The export has version {str(value.get('version'))[:20]} of the format, and this service knows version {VERSION}. "

@@ -22,7 +22,13 @@ from factbook.usecases.log.entries import of_conversation, open_entry, scope_of
 from factbook.usecases.log.sealing import Vault
 from factbook.usecases.log.threads import thread_pages
 from factbook.usecases.retrieval.messages import is_spoken
-from factbook.usecases.retrieval.retrieve import SCORE_BYTES, Question, require_active_model, scope_parts
+from factbook.usecases.retrieval.retrieve import (
+    FULL,
+    SCORE_BYTES,
+    Question,
+    require_active_model,
+    scope_parts,
+)
 from factbook.usecases.retrieval.searching import Asked, SearchPorts, find
 
 AROUND = 2
@@ -101,7 +107,9 @@ def recall_messages(
     )
     answer = find(recall.engine, principal.tenant, asked, _rule(recall, principal, question), read)
     surroundings = _Surroundings(recall, principal, known, deadline.within(AROUND_SECONDS))
-    return _fitting(answer.found, surroundings), answer.degraded or surroundings.degraded
+    kept = _fitting(answer.found, surroundings)
+    full = FULL if len(kept) < len(answer.found) else None
+    return kept, answer.degraded or surroundings.degraded or full
 
 
 def _fitting(found: Sequence[tuple[LogEntry, float]], surroundings: "_Surroundings") -> list[Recalled]:

@@ -58,6 +58,10 @@ class Question:
     require_fresh: bool = False
 
 
+FULL = "answer-full"
+"""More was found than one answer holds."""
+
+
 @dataclass(frozen=True)
 class Found:
     """Facts best first with their scores (none in a list); `degraded` says what this answer had to do without.
@@ -109,7 +113,7 @@ def retrieve_facts(
     behind = is_behind(ports, engine, principal, question.after, patience)
     asked = Asked(question.mode, question.text, question.limit, question.min_score)
     answer = find(engine, principal.tenant, asked, rule, read, patience)
-    found = Found(_within_size(list(answer.found)), answer.degraded or ("index-behind" if behind else None))
+    found = _within_size(list(answer.found), answer.degraded or ("index-behind" if behind else None))
     ports.met_stale([fact for fact, _ in found.facts if fact.stale])
     return _fresh(question, found)
 
@@ -240,10 +244,13 @@ def _listed(
             break
         before, position = position, page.position
         if last.passed or position == before or (pages >= LIST_PAGES and not only_by_type):
-            return Found(_within_size(found), "list-incomplete", looked_back_to)
-    return Found(_within_size(found[: question.limit]))
+            return _within_size(found, "list-incomplete", looked_back_to)
+    return _within_size(found[: question.limit])
 
 
-def _within_size(found: list[tuple[Fact, float | None]]) -> list[tuple[Fact, float | None]]:
+def _within_size(
+    found: list[tuple[Fact, float | None]], degraded: str | None = None, looked_back_to: str | None = None
+) -> Found:
     """As many of the best as fit into one answer; always the first."""
-    return wire.fitting(found, lambda each: each[0].wire_bytes + SCORE_BYTES)
+    kept = wire.fitting(found, lambda each: each[0].wire_bytes + SCORE_BYTES)
+    return Found(kept, degraded or (FULL if len(kept) < len(found) else None), looked_back_to)
