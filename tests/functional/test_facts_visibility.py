@@ -35,7 +35,7 @@ from factbook.domain.scope import Scope
 from factbook.ports.facts.store import FactStore, Head
 from factbook.usecases.facts import listing, reading
 from factbook.usecases.merging import NEWEST
-from factbook_local.testing import Ready
+from factbook_local.testing import Ready, running
 
 LARGE = "x" * 70_000
 
@@ -294,12 +294,14 @@ class OverHttp:
 
 
 @pytest.fixture(scope="session")
-def over_http(local_service: Ready) -> Iterator[OverHttp]:
-    asked = OverHttp(local_service)
-    yield asked
-    asked.pool.shutdown()
-    for connection in asked.connections:
-        connection.close()
+def over_http(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OverHttp]:
+    """A service of its own: what others write into a shared one would be found as well."""
+    with running(tmp_path_factory.mktemp("visibility"), ["demo"]) as ready:
+        asked = OverHttp(ready)
+        yield asked
+        asked.pool.shutdown()
+        for connection in asked.connections:
+            connection.close()
 
 
 @pytest.mark.exhaustive

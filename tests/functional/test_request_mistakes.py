@@ -173,6 +173,14 @@ def test_a_body_that_did_not_arrive_is_said(admin: Gateway) -> None:
     assert answer.json["error"]["message"].startswith("The request has no body. /type: is missing.")
 
 
+def test_a_change_that_did_not_arrive_makes_no_revision(admin: Gateway) -> None:
+    fact = admin.call("POST", FACTS, {"type": "acme.note", "content": "tea"}).json
+    answer = admin.call("POST", f"{FACTS}/{fact['id']}/supersede", raw=" ")
+    assert (answer.status, answer.code) == (400, "bad-input")
+    assert answer.json["error"]["message"].startswith("The request has no body. Send what is to change")
+    assert admin.call("GET", f"{FACTS}/{fact['id']}").json["version"] == 1
+
+
 def test_a_policy_that_did_not_arrive_replaces_none(admin: Gateway) -> None:
     policy = {"retention": {"keepDays": 30}}
     admin.call("PUT", f"{MEMORY}/policy", policy)

@@ -81,6 +81,12 @@ def read_object(request: Request, parts: str | None = None) -> Json:
     return value
 
 
+def require_body(request: Request, advice: str) -> None:
+    """Raises BadInput for no body at all, where one of defaults alone would change something: a file that was not there must not."""
+    if not request.body.strip():
+        raise BadInput(f"The request has no body. {advice}")
+
+
 def refuse_flawed(value: Json, parts: str) -> None:
     """Raises the BadInput of the first refused item of the list `parts`, naming the item."""
     items = value.get(parts)

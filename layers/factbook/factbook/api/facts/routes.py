@@ -21,6 +21,7 @@ from factbook.api.facts.models import (
 )
 from factbook.api.models import CursorQuery, ScopeRequest
 from factbook.api.pages import page_json
+from factbook.api.requests import require_body
 from factbook.api.scopes import read_scope, wanted_scope
 from factbook.domain import errors as e
 from factbook.domain import times
@@ -178,6 +179,7 @@ def write_fact(call: Call) -> Answer:
 
 
 def supersede_fact(call: Call) -> Answer:
+    require_body(call.request, "Send what is to change; {} makes a revision that changes nothing.")
     body = call.body(SupersedeFact)
     fact = changes.supersede_fact(
         call.services.memory,

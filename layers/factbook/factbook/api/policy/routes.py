@@ -1,7 +1,7 @@
 """The tenant policy's routes: `write` sets it, `read` shows it."""
 
 from factbook.api.app import Answer, App, Call
-from factbook.api.requests import MAX_ISSUES, pointer
+from factbook.api.requests import MAX_ISSUES, pointer, require_body
 from factbook.domain import errors as e
 from factbook.domain.policy.policies import Policy
 from factbook.usecases.policy import policies as policy
@@ -26,8 +26,7 @@ def add_reads(app: App) -> None:
 
 
 def put_policy(call: Call) -> Answer:
-    if not call.request.body.strip():  # a file that was not there must not take every limit away
-        raise e.BadInput("The request has no body. Send {} for a policy of defaults alone.")
+    require_body(call.request, "Send {} for a policy of defaults alone.")
     body = call.body(Policy)
     _refuse_run_out(body, call.services.clock.now())
     kept = policy.put_policy(call.services.policies, call.principal, body)
