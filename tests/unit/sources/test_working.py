@@ -9,7 +9,7 @@ from support.source_world import SourceUnavailable, SourceWorld
 from factbook.domain.errors import StorageUnavailable
 from factbook.ports.deadline import NEVER, Deadline
 from factbook.ports.sources.stores import Taken, Wanted
-from factbook.usecases.sources.working import REFRESH_SECONDS, THREADS, Worked, work_off
+from factbook.usecases.sources.working import REFRESH_SECONDS, THREADS, UNTAKEN, Worked, work_off
 
 LONGEST = 30.0
 """Seconds until a test fails in which nobody answers."""
@@ -102,6 +102,18 @@ def test_a_message_that_cannot_be_removed_is_done_all_the_same() -> None:
     beside.world.queue.remove = remove  # type: ignore[method-assign]
     assert beside.work() == Worked(["changed"], ["changed"])
     assert [fact_id for fact_id, _ in beside.world.unforeseen] == beside.others
+
+
+def test_a_queue_from_which_nothing_may_be_taken_leaves_what_is_at_hand_alone() -> None:
+    beside, refused = Beside(queued=1), PermissionError("AccessDenied")
+
+    def take(_: int) -> list[Taken]:
+        beside.answers.set()
+        raise refused
+
+    beside.world.queue.take = take  # type: ignore[method-assign]
+    assert beside.work() == Worked(["changed"], [])
+    assert beside.world.unforeseen == [(UNTAKEN, refused)], "an operator hears of it, once"
 
 
 @pytest.mark.parametrize("why", ["the queue does not answer", "too little time is left"])
