@@ -17,6 +17,7 @@ from factbook.ports.sources.stores import RefreshQueue, Taken, Wanted
 from factbook.usecases.sources.hosts import unless_it_runs_out
 from factbook.usecases.sources.ports import RefreshPorts
 from factbook.usecases.sources.refreshing import Outcome, refresh_fact
+from factbook.usecases.tally import counted
 
 THREADS = 10
 REFRESH_SECONDS = 16.0
@@ -48,14 +49,14 @@ def work_off(
 ) -> Worked:
     """Refresh them, and what else the queue has for as long as one of them is slow."""
     with ThreadPoolExecutor(max_workers=THREADS) as pool:
-        brought = [pool.submit(_work_off, ports, queue, each, deadline) for each in wanted]
+        brought = [pool.submit(counted(_work_off), ports, queue, each, deadline) for each in wanted]
         besides: list[Future[Outcome | None]] = []
         # Whatever is wrong with taking more (a role that may not), those at hand are done all the same.
         with unless_it_runs_out(ports, UNTAKEN):
             pending = wait(brought, SLOW_SECONDS).not_done
             while pending and deadline.left >= REFRESH_SECONDS:
                 more = [
-                    pool.submit(_work_off_taken, ports, queue, each, deadline)
+                    pool.submit(counted(_work_off_taken), ports, queue, each, deadline)
                     for each in _taken(queue, THREADS - len(pending))
                 ]
                 besides += more
