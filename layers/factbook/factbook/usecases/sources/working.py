@@ -21,7 +21,7 @@ from factbook.usecases.tally import counted
 
 THREADS = 10
 REFRESH_SECONDS = 16.0
-"""For one refresh; nothing more is begun that would have less. What comes after fits the reserve of an invocation."""
+"""For one refresh; with less left no more are taken. What comes after fits the reserve of an invocation."""
 SLOW_SECONDS = 0.5
 """Nobody waits longer for a message before more are taken."""
 FIRST_DELAY = 2
