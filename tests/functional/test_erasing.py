@@ -25,6 +25,7 @@ from support.erasing import (
 from support.principals import principal
 from support.search_world import WordEmbedder, admin
 
+from factbook.domain.access import filters
 from factbook.domain.access.erasing import Selector
 from factbook.domain.errors import (
     ErasureInProgress,
@@ -120,6 +121,22 @@ def test_while_it_goes_on_nothing_is_shown_and_nothing_is_gone_before_all_writes
         world.write(ADMIN, "more", scope=IN_PROJECT)
     with pytest.raises(FactNotFound):
         reading.get_fact(world.memory, ADMIN, made["own"][0].fact.id)
+
+
+def test_what_the_index_proposes_past_its_filter_is_not_shown(
+    world: ErasureWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The filter names so many kinds and projects and no more, as an index takes a bounded number of conditions."""
+    fill(world)
+    talk = {"projectId": "p", "threadId": "talk"}
+    world.say(ADMIN, "c", ("ann", f"{TOKEN} 1"), ("bot", f"{TOKEN} 2"), scope=talk)
+    found = hits(world)
+    monkeypatch.setattr(filters, "MOST_GROUPS", 0)
+    assert hits(world) == found > 2
+
+    world.ask(X)
+    world.ask(Selector("conversation", "talk"))
+    assert hits(world) == 0
 
 
 def test_what_was_derived_waits_in_review_and_says_why(world: ErasureWorld) -> None:

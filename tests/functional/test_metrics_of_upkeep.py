@@ -1,6 +1,7 @@
 """What alarms look at: each of our own metrics is counted when what it stands for happens."""
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -78,16 +79,28 @@ def test_a_write_that_is_answered_by_an_earlier_try_of_it_is_counted(
         assert [record.get("Replays", [0])[0] for record in metrics(capsys)] == [replays]
 
 
+def test_each_item_of_a_batch_that_was_written_before_is_counted(
+    log: LogService, capsys: pytest.CaptureFixture[str]
+) -> None:
+    items = [{"type": "acme.note", "content": number} for number in range(3)]
+    capsys.readouterr()
+    for replays in (0, 3):
+        assert log.admin.call("POST", "/v1/memory/facts/batch", {"items": items}, key="once").status == 200
+        assert [record.get("Replays", [0])[0] for record in metrics(capsys)] == [replays]
+
+
 def test_what_threads_of_an_invocation_count_is_its_own() -> None:
     def work(_: int) -> None:
         tally.count("Replays")
 
     with tally.counting() as outer:
-        with tally.counting() as inner:
+        with tally.counting() as inner, ThreadPoolExecutor(max_workers=2) as pool:
             list(at_once(work, range(40)))
+            list(pool.map(tally.counted(work), range(10)))
+            list(pool.map(work, range(5)))  # the threads have kept nothing
         list(at_once(work, range(2)))
     list(at_once(work, range(3)))  # nobody observes these
-    assert (inner["Replays"], outer["Replays"]) == (40, 2)
+    assert (inner["Replays"], outer["Replays"]) == (50, 2)
 
 
 def test_a_change_of_the_log_that_is_no_append_is_a_contradiction(

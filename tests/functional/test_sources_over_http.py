@@ -286,11 +286,19 @@ def test_letters_go_back_to_the_queue(world: Mirrors) -> None:
     assert world.handler({"factbook": "resend"}, None) == {"sent": 0, "unreadable": 0}
 
 
-def test_a_message_that_nobody_can_read_is_left_to_the_queue_s_own_rule(world: Mirrors) -> None:
-    url = world.services.settings.refresh_queue
-    world.services._client("sqs").send_message(QueueUrl=url, MessageBody="no JSON")
+@pytest.mark.parametrize("body", ["no JSON", "7", '{"why": "due"}', "[" * 100_000], ids=lambda body: body[:9])
+def test_a_message_that_nobody_can_read_is_left_to_the_queue_s_own_rule(world: Mirrors, body: str) -> None:
+    fact = world.mirror(content="old", strategy="background")["id"]
+    world.says("/", "new")
+    stale(world)
+    queue, url = world.services.sources.queue, world.services.settings.refresh_queue
+    world.services._client("sqs").send_message(QueueUrl=url, MessageBody=body)
+    assert queue.take(10) == []
 
-    assert len(world.work()) == 1
+    wanted = json.dumps(Wanted(world.service.tenant, fact, "due").to_json())
+    records = [{"messageId": f"{place}", "body": each} for place, each in enumerate((body, wanted))]
+    assert world.handler({"Records": records}, None) == {"batchItemFailures": [{"itemIdentifier": "0"}]}
+    assert world.read(fact).json["content"] == "new"
 
 
 def test_one_invocation_refreshes_what_is_queued_while_it_waits_for_a_slow_source(world: Mirrors) -> None:

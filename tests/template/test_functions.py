@@ -164,6 +164,32 @@ def test_each_function_logs_to_a_group_that_forgets(template: Template) -> None:
     assert [name for name, group in kept.items() if "RetentionInDays" not in group] == []
 
 
+def test_what_sends_messages_to_its_own_queue_is_not_stopped_for_it(template: Template) -> None:
+    """Lambda takes about sixteen invocations in a row for an endless loop, unless it is told that they are meant."""
+
+    def may_send(function: dict[str, Any], queue: str) -> bool:
+        role = template.resolve(
+            template.resources[function["Role"].removeprefix("factbook-").removesuffix(".Arn")]
+        )
+        granted = [
+            statement
+            for policy in role["Properties"]["Policies"]
+            for statement in policy["PolicyDocument"]["Statement"]
+            if isinstance(statement, dict)
+        ]
+        return any("sqs:SendMessage" in each["Action"] and each["Resource"] == queue for each in granted)
+
+    looping = {
+        name
+        for name, function in functions_of(template)
+        for event in function["Events"].values()
+        if event["Type"] == "SQS" and may_send(function, event["Properties"]["Queue"])
+    }
+    told = {name for name, function in functions_of(template) if function.get("RecursiveLoop") == "Allow"}
+
+    assert looping == told == {"RefreshFunction", "EraseFunction"}
+
+
 def test_streams_are_read_by_those_that_follow_them(template: Template) -> None:
     read = [
         (name, e["Stream"], e["DestinationConfig"]["OnFailure"]["Destination"])

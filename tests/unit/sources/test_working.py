@@ -9,7 +9,8 @@ from support.source_world import SourceUnavailable, SourceWorld
 from factbook.domain.errors import StorageUnavailable
 from factbook.ports.deadline import NEVER, Deadline
 from factbook.ports.sources.stores import Taken, Wanted
-from factbook.usecases.sources.working import REFRESH_SECONDS, THREADS, Worked, work_off
+from factbook.usecases import tally
+from factbook.usecases.sources.working import REFRESH_SECONDS, THREADS, UNTAKEN, Worked, work_off
 
 LONGEST = 30.0
 """Seconds until a test fails in which nobody answers."""
@@ -92,6 +93,26 @@ def test_what_nothing_is_known_of_stays_in_the_queue_and_what_was_put_off_does_n
     assert [(each.fact_id, each.deferred) for each in world.queue.sent] == [(busy, 1)]
 
 
+def test_what_refreshes_count_is_the_invocations() -> None:
+    beside = Beside(queued=1)
+    remove, take = beside.world.queue.remove, beside.world.leases.take
+
+    def counted(what: Sequence[str], owner: str, seconds: float) -> bool:
+        if what[0] == "lease":
+            tally.count("Replays")
+        return take(what, owner, seconds)
+
+    def removed(taken: Taken) -> None:
+        remove(taken)
+        beside.answers.set()
+
+    beside.world.leases.take = counted  # type: ignore[method-assign]
+    beside.world.queue.remove = removed  # type: ignore[method-assign]
+    with tally.counting() as sums:
+        beside.work()
+    assert sums["Replays"] == 2, "of the message at hand and of the one besides"
+
+
 def test_a_message_that_cannot_be_removed_is_done_all_the_same() -> None:
     beside = Beside(queued=1)
 
@@ -102,6 +123,18 @@ def test_a_message_that_cannot_be_removed_is_done_all_the_same() -> None:
     beside.world.queue.remove = remove  # type: ignore[method-assign]
     assert beside.work() == Worked(["changed"], ["changed"])
     assert [fact_id for fact_id, _ in beside.world.unforeseen] == beside.others
+
+
+def test_a_queue_from_which_nothing_may_be_taken_leaves_what_is_at_hand_alone() -> None:
+    beside, refused = Beside(queued=1), PermissionError("AccessDenied")
+
+    def take(_: int) -> list[Taken]:
+        beside.answers.set()
+        raise refused
+
+    beside.world.queue.take = take  # type: ignore[method-assign]
+    assert beside.work() == Worked(["changed"], [])
+    assert beside.world.unforeseen == [(UNTAKEN, refused)], "an operator hears of it, once"
 
 
 @pytest.mark.parametrize("why", ["the queue does not answer", "too little time is left"])

@@ -106,7 +106,7 @@ def _read(body: str) -> dict[str, Any]:
     """What a letter says; nothing where it is none of ours."""
     try:
         said = json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return said if isinstance(said, dict) else {}
 

@@ -15,6 +15,7 @@ from factbook.domain import wire
 from factbook.domain.strict_json import Json
 from factbook.ports.operations import Operation
 from factbook.usecases.facts import changes, keyed
+from factbook.usecases.tally import counted
 
 THREADS = 8
 NOT_BEGUN = "There was no time left to begin this item. Retry the batch with the same Idempotency-Key."
@@ -48,7 +49,7 @@ def write_facts(call: Call) -> Answer:
         return [(position, _result(call, operations[position], bodies[position])) for position in group]
 
     with ThreadPoolExecutor(max_workers=THREADS) as pool:
-        written = dict(chain.from_iterable(pool.map(write, groups.values())))
+        written = dict(chain.from_iterable(pool.map(counted(write), groups.values())))
     return Answer(200, {"results": _within_an_answer([written[position] for position in range(len(items))])})
 
 

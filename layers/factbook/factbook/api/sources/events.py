@@ -73,7 +73,7 @@ def _worked_off(
 def _wanted(body: str) -> Wanted | None:
     try:
         return Wanted.from_json(json.loads(body))
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, RecursionError, KeyError, TypeError) as error:
         logger.error("a message of the queue cannot be read", extra={"error": kind_of(error)})
         return None
 

@@ -17,14 +17,17 @@ from factbook.ports.sources.stores import RefreshQueue, Taken, Wanted
 from factbook.usecases.sources.hosts import unless_it_runs_out
 from factbook.usecases.sources.ports import RefreshPorts
 from factbook.usecases.sources.refreshing import Outcome, refresh_fact
+from factbook.usecases.tally import counted
 
 THREADS = 10
 REFRESH_SECONDS = 16.0
-"""For one refresh; nothing more is begun that would have less. What comes after fits the reserve of an invocation."""
+"""For one refresh; with less left no more are taken. What comes after fits the reserve of an invocation."""
 SLOW_SECONDS = 0.5
 """Nobody waits longer for a message before more are taken."""
 FIRST_DELAY = 2
 """Seconds for which a message is put off whose host has no place left: doubled each time, half of it drawn."""
+UNTAKEN = "what else is queued"
+"""As whose trouble it is told when no more can be taken."""
 MOST_DEFERRED = 8
 """Times, within nine minutes; then the fact waits for its next reader, or for a round of the sweep that begins at the very
 beginning. A message that lived on until then would meet another one of its fact.
@@ -46,16 +49,18 @@ def work_off(
 ) -> Worked:
     """Refresh them, and what else the queue has for as long as one of them is slow."""
     with ThreadPoolExecutor(max_workers=THREADS) as pool:
-        brought = [pool.submit(_work_off, ports, queue, each, deadline) for each in wanted]
+        brought = [pool.submit(counted(_work_off), ports, queue, each, deadline) for each in wanted]
         besides: list[Future[Outcome | None]] = []
-        pending = wait(brought, SLOW_SECONDS).not_done
-        while pending and deadline.left >= REFRESH_SECONDS:
-            more = [
-                pool.submit(_work_off_taken, ports, queue, each, deadline)
-                for each in _taken(queue, THREADS - len(pending))
-            ]
-            besides += more
-            pending = wait([*pending, *more], SLOW_SECONDS, FIRST_COMPLETED).not_done
+        # Whatever is wrong with taking more (a role that may not), those at hand are done all the same.
+        with unless_it_runs_out(ports, UNTAKEN):
+            pending = wait(brought, SLOW_SECONDS).not_done
+            while pending and deadline.left >= REFRESH_SECONDS:
+                more = [
+                    pool.submit(counted(_work_off_taken), ports, queue, each, deadline)
+                    for each in _taken(queue, THREADS - len(pending))
+                ]
+                besides += more
+                pending = wait([*pending, *more], SLOW_SECONDS, FIRST_COMPLETED).not_done
     return Worked([each.result() for each in brought], [each.result() for each in besides])
 
 
