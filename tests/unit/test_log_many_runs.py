@@ -211,6 +211,30 @@ def test_lines_left_out_moved_repeated_swapped_or_put_in_get_one_verdict(
     assert verdict.holds == (log == LOG)
 
 
+@pytest.mark.parametrize("again", [False, True])
+@pytest.mark.parametrize("how", ["left out", "repeated", "swapped with the next"])
+def test_each_line_left_out_repeated_or_swapped_with_its_neighbour_gets_one_verdict(
+    path: Path, how: str, again: bool
+) -> None:
+    for at in range(1, len(LOG) - 1):
+        line, following = LOG[at : at + 2]
+        put = {"left out": [], "repeated": [line, line], "swapped with the next": [following, line]}[how]
+        log = [*LOG[:at], *put, *LOG[at + (2 if how.startswith("swapped") else 1) :]]
+        log[-1] = end_line(22, 7, len(log))
+        holds = check_alike(path, rechained(log) if again else log, 256, 1500).holds
+        assert not holds or (how == "left out" and line.startswith(b'{"checkpoint":'))
+
+
+@pytest.mark.parametrize("cause", ["b\\u003ac:0", 'b"c', "b c", "\x01", "ü", ""])
+def test_a_cause_whose_hash_is_that_of_its_text_as_it_stands_gets_one_verdict(path: Path, cause: str) -> None:
+    at = next(at for at, line in enumerate(LOG) if b'"id":"b:c:8:' in line)
+    log = list(LOG)
+    before = json.loads(log[at])["entry"]["prevHash"]
+    log[at], _ = entry("b:c", 8, before, cause)  # of an actor that is known by then
+    for many in (1, 2, 5):
+        check_alike(path, log, many, 1500)
+
+
 BYTES = [
     b"0",
     b"1",

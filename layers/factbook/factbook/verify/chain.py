@@ -162,9 +162,13 @@ def parse_entry(text: bytes) -> dict[str, Any] | None:
 
 def _written(scope: dict[str, Any]) -> bytes:
     """In canonical form. Most runs have the scope of one before them."""
-    if set(map(type, scope.values())) == {str}:
-        return _written_names(tuple(scope.items()))
-    return _WRITER.encode(scope).encode()
+    try:
+        "".join(scope.values())
+    except TypeError:
+        return _WRITER.encode(
+            scope
+        ).encode()  # of two values that are equal, and not written alike: 1 and true
+    return _written_names(tuple(scope.items()))
 
 
 @lru_cache(maxsize=64)

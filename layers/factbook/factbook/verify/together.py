@@ -89,6 +89,9 @@ class Place:
     """What names each leaf that was met."""
 
 
+Cuts = list[Callable[[bytes], slice | None]]
+
+
 class Openings:
     """How stored texts begin, up to the run: one for each actor. With what stands before it in a line of an export."""
 
@@ -98,7 +101,7 @@ class Openings:
         self._known: dict[bytes, bytes] = {}
         self._length = 0
         self._key: Callable[[bytes], bytes] = itemgetter(slice(0))
-        self._cuts: dict[int, dict[bytes, slice]] = {}
+        self._cuts: dict[int, Cuts] = {}
 
     def guess(self, lines: list[bytes]) -> list[bytes | None]:
         """Each line's, and None of one that is no entry, or has a cause.
@@ -119,14 +122,16 @@ class Openings:
         self._learn(match[2])
         return match[2], match[1] or b""
 
-    def cuts(self, length: int) -> dict[bytes, slice]:
-        """Where the beginnings of lines end whose run and number have this length together, for each opening."""
+    def cuts(self, length: int) -> Cuts:
+        """Where the beginnings of lines end whose run has this length: for numbers of 1, 2 and 3 digits, for each opening."""
         cuts = self._cuts.get(length)
         if cuts is None:
             if len(self._cuts) >= MOST_LENGTHS:
                 self._cuts.clear()
-            cuts = {each: slice(_AROUND_RUN + length + len(each)) for each in self._seen}
-            self._cuts[length] = cuts
+            cuts = self._cuts[length] = [
+                {each: slice(_AROUND_RUN + length + digits + len(each)) for each in self._seen}.get
+                for digits in (1, 2, 3)
+            ]
         return cuts
 
     def _learn(self, opening: bytes) -> None:
@@ -141,6 +146,18 @@ class Openings:
         begin = HASH_END + len(_FRAME)
         self._key = itemgetter(slice(begin, begin + length))
         self._cuts = {}
+
+
+@lru_cache(maxsize=1024)
+def _text_behind(length: int) -> slice:
+    """The stored text behind a cause of this length."""
+    return slice(PLAIN_AT + _AROUND_CAUSE + length, -len(_END))
+
+
+@lru_cache(maxsize=1024)
+def _up_to(length: int) -> slice:
+    """The beginning of a line with a cause; `length`: without what stands around the cause and of it in the nonce."""
+    return slice(length + _AROUND_CAUSE + CAUSE_DIGITS)
 
 
 @lru_cache(maxsize=MOST_LENGTHS)
@@ -237,7 +254,7 @@ class _Walk:
         self._texts = [_PLAIN] * len(self._entries)
         self._causes = causes
         for place, cause in causes.items():
-            self._texts[place] = slice(PLAIN_AT + _AROUND_CAUSE + len(cause), -len(_END))
+            self._texts[place] = _text_behind(len(cause))
         return others, end
 
     def _lay_out(self, lines: list[bytes], others: list[int], end: int) -> None:
@@ -281,12 +298,14 @@ class _Walk:
             self._in_place += _IN_PLACE[last][number:end]
             cuts = _cuts_before_instants(_AROUND_MIDDLE + len(middle))
             self._end_cuts += [cuts[-1]] * some if last else cuts[number:end]
-            while number < end:
-                digits = 3 if last or number >= 100 else 2 if number >= 10 else 1
-                alike = min(end, 10**digits) - number
-                of = self._known.cuts(len(prefix) + digits).get
-                self._begin_cuts += map(of, self._openings[at : at + alike])
-                at, number = at + alike, number + alike
+            openings, begins = self._openings, self._begin_cuts
+            for of, over in zip(
+                self._known.cuts(len(prefix)), (0, 0, 1000) if last else (10, 100, 1000), strict=True
+            ):
+                alike = min(end, over) - number
+                if alike > 0:
+                    begins += map(of, openings[at : at + alike])
+                    at, number = at + alike, number + alike
             first += some
         self._digest, self._instant = self._digests[at - 1], self._instants[at - 1]
         return True
@@ -335,7 +354,7 @@ class _Walk:
         for (place, cause), digest in zip(causes.items(), _hashes(causes.values()), strict=True):
             frames[place] = _CAUSED + cause + _CAUSE_OVER
             rests[place] = digest[:CAUSE_DIGITS] + _NEXT
-            cuts[place] = slice(cuts[place].stop + _AROUND_CAUSE + len(cause) + CAUSE_DIGITS)
+            cuts[place] = _up_to(cuts[place].stop + len(cause))
         begins: list[bytes] = list(map(getitem, entries, cuts))
         nonces = list(map(_nonce_of, begins))
         for place in causes:
