@@ -278,7 +278,7 @@ NEEDING_NONE = [
 ]
 
 
-URI_MISSING = "is missing: a source of this kind and handler is asked at its uri"
+URI_MISSING = "is missing"
 
 
 def _issue(refused: Any) -> tuple[str, str]:

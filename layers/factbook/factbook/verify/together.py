@@ -110,9 +110,10 @@ class Openings:
         """
         return list(map(self._known.get, map(self._key, lines)))
 
-    def guess_behind(self, line: bytes, at: int) -> bytes | None:
-        """The one that begins here in a line."""
-        return self._known.get(line[at : at + self._length])  # its key, as `_key` cuts it out
+    @property
+    def behind(self) -> tuple[Callable[[bytes], bytes | None], int]:
+        """What gives the one that begins so, or None, and from how many bytes: for lines that have a cause before it."""
+        return self._known.get, self._length
 
     def read(self, line: bytes) -> tuple[bytes, bytes] | None:
         """A line's, and the entry's cause, empty when it has none; None of a line that is laid out otherwise."""
@@ -230,26 +231,30 @@ class _Walk:
         causes: dict[int, bytes] = {}
         others: list[int] = []
         at, end = -1, len(lines)
+        behind, length = known.behind
         for _ in range(openings.count(None)):
             at = openings.index(None, at + 1)
             line = lines[at]
+            if guess:  # an entry with a cause, by an actor that is known
+                over = line.find(b'"', _CAUSE_AT)
+                opening = behind(line[over + 2 : over + 2 + length])
+                if opening is not None and over > _CAUSE_AT:
+                    openings[at] = opening
+                    causes[at - len(others)] = line[_CAUSE_AT:over]
+                    continue
             if not line.startswith(ENTRY):
                 if not runs:
                     end = at
                     break
                 others.append(at)
                 continue
-            over = line.find(b'"', _CAUSE_AT) if guess else -1
-            if over > _CAUSE_AT and (opening := known.guess_behind(line, over + 2)) is not None:
-                openings[at] = opening
-                causes[at - len(others)] = line[_CAUSE_AT:over]
-            elif (read := known.read(line)) is not None:
-                openings[at], cause = read
-                if cause:
-                    causes[at - len(others)] = cause
-            else:
+            read = known.read(line)
+            if read is None:
                 end = at
                 break
+            openings[at], cause = read
+            if cause:
+                causes[at - len(others)] = cause
         self._entries, self._openings = _without(lines, others, end), _without(openings, others, end)
         self._texts = [_PLAIN] * len(self._entries)
         self._causes = causes

@@ -3,9 +3,8 @@
 import re
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, ValidationError, model_validator
+from pydantic import AfterValidator, Field, model_validator
 from pydantic.alias_generators import to_snake
-from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from factbook.api.models import (
     ExpectVersion,
@@ -51,14 +50,15 @@ def _digest(text: str) -> str:
     return text
 
 
+class _Asked(CamelModel):
+    """What a source needs whose handler asks at its `uri`."""
+
+    uri: str
+
+
 def _with_uri(source: Source) -> Source:
     if source.lacks_uri:
-        missing = PydanticCustomError(
-            "uri_missing", "is missing: a source of this kind and handler is asked at its uri"
-        )
-        raise ValidationError.from_exception_data(
-            "Source", [InitErrorDetails(type=missing, loc=("uri",), input=None)]
-        )
+        _Asked.model_validate({})  # says that it is missing, and where
     return source
 
 
