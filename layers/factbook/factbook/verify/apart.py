@@ -7,7 +7,7 @@ stands before, and takes over where their stretches have led. So every line is j
 that is read from its beginning, and a line that does not hold is met in the same state, with the same words.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -18,6 +18,7 @@ from .leaves import Leaf, read_leaf_line
 from .lines import read_entry, read_object, read_parts, skip_begun_line, whole_line
 from .notes import Checkpoint, VerifierKey, open_checkpoint
 from .one_run import RunExport
+from .together import Openings
 from .tree import Subtrees
 from .whole_log import Tally, WholeExport
 
@@ -41,6 +42,8 @@ class Ground:
     tally: bytes = b""
     pinned_size: int = -1
     newest: tuple[str, int, bytes] | None = None
+    openings: Openings = field(default_factory=Openings)
+    """Of actors that were met, so that not every stretch has to learn them."""
 
     def export(self, chain: Chain | None, tree: Subtrees | None = None) -> Export:
         """One that stands behind the first line of a stretch."""
@@ -53,6 +56,7 @@ class Ground:
             export = WholeExport(key, None, list)
             export.tally = Tally(self.tally)
             export.tree = tree or Subtrees(0)
+        export.openings = self.openings
         export.tenant, export.started, export.pinned_size = self.tenant, True, self.pinned_size
         export.section = None if chain is None else Section(chain)
         return export
@@ -76,6 +80,7 @@ def ground_of(export: Export) -> Ground:
         export.tally.key if isinstance(export, WholeExport) else b"",
         export.pinned_size,
         None if newest is None else (newest.origin, newest.size, newest.root),
+        export.openings,
     )
 
 

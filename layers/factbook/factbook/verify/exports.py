@@ -58,7 +58,7 @@ class Export:
         self.section: Section | None = None
         self.newest: Checkpoint | None = None
         self.ended = False
-        self._openings = Openings()
+        self.openings = Openings()
         self._pinned_note = pinned
         self.pinned: Checkpoint | None = None
         self.pinned_size = -1
@@ -86,7 +86,7 @@ class Export:
         if self.section is None:
             return 0
         place = Place(self.section.chain, self.section.anchored)
-        taken = follow_together(place, self._openings, lines, start, runs=self.across_runs)
+        taken = follow_together(place, self.openings, lines, start, runs=self.across_runs)
         if place.runs:
             self.section = Section(place.chain)
         self.section.anchored = place.anchored

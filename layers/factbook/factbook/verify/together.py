@@ -35,7 +35,7 @@ from .chain import (
 )
 from .leaves import name_of_leaf
 
-MANY = 256
+MANY = 512
 """Lines that are compared at once: enough of them to share its cost, and few enough to stay in a processor's cache."""
 MOST_ACTORS = 16
 """Actors that are recognised at a glance. Of another, the one that was learnt first is forgotten."""
