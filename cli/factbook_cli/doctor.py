@@ -137,6 +137,8 @@ def _endpoints(settings: Settings, dates: dict[str, str | None]) -> Iterator[Fin
         yield _probed("embeddings", probes.embeddings(settings), dates)
     if settings.opensearch_url and not settings.search_problem:
         yield _probed("search", probes.search(settings), dates)
+    if settings.oidc_issuer and not settings.sign_on_problem:
+        yield _probed("sign-on", probes.issuer(settings), dates)
 
 
 def _probed(subject: str, probe: probes.Probe, dates: dict[str, str | None]) -> Finding:

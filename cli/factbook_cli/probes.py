@@ -1,4 +1,4 @@
-"""Whether what the settings name answers: an embeddings endpoint, a search index.
+"""Whether what the settings name answers: an embeddings endpoint, a search index, an issuer of access tokens.
 
 Nothing that an answer holds is repeated but versions and numbers, and no credentials.
 """
@@ -6,12 +6,13 @@ Nothing that an answer holds is repeated but versions and numbers, and no creden
 import json
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlsplit
 
 import urllib3
 from urllib3.exceptions import HTTPError
 from urllib3.util import make_headers, parse_url
 
-from factbook.settings import Settings
+from factbook.settings import Settings, listed
 from factbook_cli.answers import shown
 from factbook_cli.api import reason
 
@@ -92,6 +93,37 @@ def search(settings: Settings) -> Probe:
             problem=f"{url} is OpenSearch {number}: version {LEAST_OPENSEARCH} or later is needed.", date=date
         )
     return Probe(f"OpenSearch {number} at {url}", date=date)
+
+
+def issuer(settings: Settings) -> Probe:
+    """The issuer's discovery document and keys are fetched as the service would, and held against the settings."""
+    # Here: most deployments have no issuer.
+    from factbook.adapters.access.jose_signatures import JoseSignatures
+    from factbook.adapters.access.oidc_issuer import DISCOVERY, AnotherIssuer, OidcIssuer
+    from factbook.ports.access.issuers import IssuerUnavailable
+
+    parts = urlsplit(settings.oidc_issuer)
+    url = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+    document = url.rstrip("/") + DISCOVERY
+    try:
+        keys = OidcIssuer(settings.oidc_issuer).published()
+    except AnotherIssuer:
+        return Probe(
+            problem=f"{document} is of another issuer. Give OIDC_ISSUER to the letter as issuer stands there."
+        )
+    except IssuerUnavailable as error:
+        return Probe(
+            problem=f"{document} leads to no keys: {error}. Start the issuer, or correct OIDC_ISSUER; "
+            "the document is to name the keys' address as jwks_uri."
+        )
+    signatures = JoseSignatures(frozenset(listed(settings.oidc_algorithms)))
+    usable = sum(key.get("use", "sig") == "sig" and signatures.takes(key) for key in keys)
+    if not usable:
+        return Probe(
+            problem=f"{url} publishes no key for signatures by {settings.oidc_algorithms} ({len(keys)} keys in all). "
+            "Have it sign access tokens so, or correct OIDC_ALGORITHMS."
+        )
+    return Probe(f"{url}: {usable} of {len(keys)} keys can sign access tokens")
 
 
 def _ask(

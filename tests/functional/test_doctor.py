@@ -1,5 +1,6 @@
 """`factbook doctor`: each thing that can be wrong is one line that says what to do, and the exit code says whether one is."""
 
+import base64
 import http.server
 import json
 import os
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric import rsa
 from support.emulators import Aws
 
 from factbook_cli.main import main
@@ -68,7 +70,7 @@ class Doctor:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
         self._environment, self._capsys = monkeypatch, capsys
         for name in list(os.environ):
-            if name.startswith(("MEMORY_", "KINDGI_", "OPENSEARCH_", "FACTBOOK_")):
+            if name.startswith(("MEMORY_", "KINDGI_", "OPENSEARCH_", "OIDC_", "FACTBOOK_")):
                 monkeypatch.delenv(name)
 
     def __call__(self, *words: str, code: int, **environment: str) -> dict[str, tuple[str, str]]:
@@ -227,6 +229,108 @@ def test_the_search_index_is_asked_who_it_is(
     assert found["search"][0] == state
     assert found["search"][1].startswith(said.format(url=url))
     assert SECRET not in doctor.printed.out
+
+
+def public_key() -> dict[str, str]:
+    modulus = rsa.generate_private_key(65537, 2048).public_key().public_numbers().n
+    return {
+        "kty": "RSA",
+        "kid": "r",
+        "e": "AQAB",
+        "n": base64.urlsafe_b64encode(modulus.to_bytes(256)).decode().rstrip("="),
+    }
+
+
+RSA = public_key()
+KEYS = [
+    ([RSA], "ok", "{url}: 1 of 1 keys can sign access tokens"),
+    ([RSA | {"use": "enc"}, RSA | {"alg": "RS256"}, {"kty": SECRET}], "ok", "{url}: 1 of 3 keys can sign"),
+    ([], "wrong", "{url} publishes no key for signatures by RS256,ES256 (0 keys in all). Have it sign"),
+    (
+        [RSA | {"use": "enc"}],
+        "wrong",
+        "{url} publishes no key for signatures by RS256,ES256 (1 keys in all).",
+    ),
+    ([RSA | {"alg": "PS512"}], "wrong", "{url} publishes no key for signatures by RS256,ES256 (1 keys"),
+    ([{"kty": "oct", "k": SECRET}], "wrong", "{url} publishes no key for signatures by RS256,ES256 (1 keys"),
+    (
+        SECRET,
+        "wrong",
+        "{document} leads to no keys: the issuer publishes no list of keys. Start the issuer, or correct",
+    ),
+]
+
+
+def signed_on(issuer: str) -> dict[str, str]:
+    return {"OIDC_ISSUER": issuer, "OIDC_AUDIENCE": "me", "OIDC_CLAIMS": '{"tenant": "tid"}'}
+
+
+@contextmanager
+def issuing(**said: Any) -> Iterator[str]:
+    """An issuer whose discovery document says where it is and where its keys are: in the same document."""
+    body: dict[str, Any] = {}
+    with answering(body) as url:
+        issuer = f"{url}/realms/acme"
+        body |= {"issuer": issuer, "jwks_uri": f"{url}/keys"} | said
+        yield issuer
+
+
+def document(issuer: str) -> str:
+    return f"{issuer}/.well-known/openid-configuration"
+
+
+@pytest.mark.parametrize(("keys", "state", "said"), KEYS)
+def test_the_issuer_is_asked_for_its_keys(doctor: Doctor, keys: Any, state: str, said: str) -> None:
+    with issuing(keys=keys) as issuer:
+        found = doctor(code=int(state == "wrong"), **signed_on(issuer))
+    assert found["sign-on"][0] == state
+    assert found["sign-on"][1].startswith(said.format(url=issuer, document=document(issuer)))
+    assert SECRET not in doctor.printed.out
+
+
+def test_an_issuer_that_names_itself_otherwise_is_wrong(doctor: Doctor) -> None:
+    with issuing(issuer=f"https://{SECRET}.example", keys=[RSA]) as issuer:
+        found = doctor(code=1, **signed_on(issuer))
+    assert found["sign-on"] == (
+        "wrong",
+        f"{document(issuer)} is of another issuer. Give OIDC_ISSUER to the letter as issuer stands there.",
+    )
+    assert SECRET not in doctor.printed.out
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        ({"jwks_uri": "http://keys.example/"}, "the issuer names an address that is not https"),
+        ({"keys": "none"}, "the issuer publishes no list of keys"),
+    ],
+)
+def test_an_issuer_whose_document_leads_to_no_keys_is_wrong(
+    doctor: Doctor, said: dict[str, str], why: str
+) -> None:
+    with issuing(**said) as issuer:
+        found = doctor(code=1, **signed_on(issuer))
+    assert found["sign-on"] == (
+        "wrong",
+        (
+            f"{document(issuer)} leads to no keys: {why}. Start the issuer, or correct OIDC_ISSUER; "
+            "the document is to name the keys' address as jwks_uri."
+        ),
+    )
+
+
+def test_an_issuer_that_does_not_answer_is_wrong(doctor: Doctor) -> None:
+    issuer = f"http://user:{SECRET}@127.0.0.1:{free_port()}"
+    state, said = doctor(code=1, **signed_on(issuer))["sign-on"]
+    assert state == "wrong"
+    assert "leads to no keys: the issuer cannot be reached (NewConnectionError). Start the issuer" in said
+    assert SECRET not in doctor.printed.out
+
+
+def test_an_issuer_with_settings_that_cannot_work_is_not_asked(doctor: Doctor) -> None:
+    found = doctor(code=1, OIDC_ISSUER="https://login.example")
+    assert "sign-on" not in found
+    assert found["settings"][1].startswith("OIDC_AUDIENCE and OIDC_CLAIMS is missing")
 
 
 def test_a_running_service_is_asked_who_the_token_is_and_what_it_says_of_itself(

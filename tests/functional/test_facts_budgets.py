@@ -24,7 +24,12 @@ FACTS = "/v1/memory/facts"
 NEW_YEAR = "2026-01-01T00:00:00.000Z"
 SCOPE = {"projectId": "support", "participantId": "end-7"}
 LISTS = {"listing", "admin", "listing-type", "admin-type"}
-SOURCE = {"kind": "http-api", "freshness": {"ttlSeconds": 60}, "refresh": {"strategy": "background"}}
+SOURCE = {
+    "kind": "http-api",
+    "uri": "https://h/",
+    "freshness": {"ttlSeconds": 60},
+    "refresh": {"strategy": "background"},
+}
 
 
 @pytest.fixture

@@ -624,7 +624,12 @@ def test_an_endpoint_that_hangs_is_given_up_within_what_an_invocation_keeps_in_r
 def test_a_source_that_agrees_is_no_news_to_the_index_and_the_fact_is_found_as_before(
     wired, writer, tenant, monkeypatch
 ):
-    source = {"kind": "http-api", "freshness": {"ttlSeconds": 60}, "refresh": {"strategy": "on-read"}}
+    source = {
+        "kind": "http-api",
+        "uri": "https://h/",
+        "freshness": {"ttlSeconds": 60},
+        "refresh": {"strategy": "on-read"},
+    }
     head = _write(writer, "tea", source=source)
     follow([_record(head, name="INSERT")])
     agreed = head.rechecked(head.fact, RefreshState(max_age=60))

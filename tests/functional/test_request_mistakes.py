@@ -360,3 +360,52 @@ def test_a_version_or_time_that_a_fact_has_not_is_not_blamed_on_its_id_alone(
     assert (there.status, there.code) == (404, "fact-not-found")
     assert "or not with this version or at this time" in there.json["error"]["message"]
     assert there.json["error"]["message"] == nowhere.json["error"]["message"], "it tells nobody which"
+
+
+LACKING = [
+    {"kind": "http-api"},
+    {"kind": "blob"},
+    {"kind": "mcp-tool"},
+    {"kind": "external-db", "handler": "http"},
+]
+NEEDING_NONE = [
+    {"kind": "user-input"},
+    {"kind": "external-db"},
+    {"kind": "http-api", "handler": "lambda:prices"},
+    {"kind": "blob", "handler": "user-input"},
+]
+
+
+URI_MISSING = "is missing"
+
+
+def _issue(refused: Any) -> tuple[str, str]:
+    (issue,) = refused["error"]["details"]["issues"]
+    return issue["path"], issue["message"]
+
+
+def _source(kind: str, handler: str | None = None) -> dict[str, Any]:
+    named = {} if handler is None else {"handler": handler}
+    return {"kind": kind, "freshness": {}, "refresh": {"strategy": "manual"} | named}
+
+
+@pytest.mark.parametrize("said", LACKING, ids=str)
+def test_a_source_that_is_asked_at_its_uri_is_refused_without_one(
+    admin: Gateway, said: dict[str, str]
+) -> None:
+    body = NOTE | {"source": _source(**said)}
+    fact = admin.call("POST", FACTS, NOTE).json["id"]
+    for path, sent in ((FACTS, body), (f"{FACTS}/{fact}/supersede", {"source": body["source"]})):
+        refused = admin.call("POST", path, sent)
+        assert (refused.status, refused.code) == (400, "validation-failed")
+        assert _issue(refused.json) == ("/source/uri", URI_MISSING)
+    first, second = admin.call("POST", f"{FACTS}/batch", {"items": [NOTE, body]}).json["results"]
+    assert (first["status"], second["status"]) == (201, 400)
+    assert _issue(second) == ("/items/1/source/uri", URI_MISSING)
+
+
+@pytest.mark.parametrize("said", NEEDING_NONE, ids=str)
+def test_a_source_whose_handler_knows_its_place_needs_no_uri(admin: Gateway, said: dict[str, str]) -> None:
+    made = admin.call("POST", FACTS, NOTE | {"source": _source(**said)})
+    assert made.status == 201
+    assert "uri" not in made.json["source"]

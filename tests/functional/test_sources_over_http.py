@@ -360,7 +360,11 @@ def test_a_personal_fact_s_log_is_sealed_and_its_own(world: Mirrors) -> None:
 
 def test_a_time_in_the_future_and_an_unknown_field_are_refused(world: Mirrors) -> None:
     ahead = {"freshness": {"ttlSeconds": 60, "lastVerifiedAt": "2126-01-01T00:00:00Z"}}
-    body = {"type": "t", "content": 1, "source": {"kind": "blob", "refresh": {"strategy": "manual"}} | ahead}
+    body = {
+        "type": "t",
+        "content": 1,
+        "source": {"kind": "user-input", "refresh": {"strategy": "manual"}} | ahead,
+    }
     refused = world.admin.call("POST", FACTS, body)
     assert (refused.status, refused.code) == (400, "validation-failed")
     assert refused.json["error"]["details"]["issues"][0]["path"] == "/source/freshness/lastVerifiedAt"

@@ -20,7 +20,7 @@ from factbook.usecases.log.sealing import Vault
 from factbook.verify.chain import Chain
 from factbook.verify.findings import Tampered, Unsupported
 from factbook.verify.lines import read_entry
-from factbook.verify.together import Openings, follow_together
+from factbook.verify.together import Openings, Place, follow_together
 from factbook_cli.export import entry_line
 
 TENANT = "acme"
@@ -229,9 +229,9 @@ def test_a_block_of_lines_is_taken_up_to_the_first_that_does_not_hold(data: st.D
     flipped = bytes([lines[victim][at] ^ data.draw(st.integers(1, 255))])
     damaged = [*lines[:victim], lines[victim][:at] + flipped + lines[victim][at + 1 :], *lines[victim + 1 :]]
     chain = Chain("r", TENANT)
-    assert follow_together(chain, Openings(), damaged, 0) == victim
+    assert follow_together(Place(chain), Openings(), damaged, 0, runs=False) == victim
     assert chain.sequence == victim - 1
-    assert follow_together(chain, Openings(), lines, victim) == 5 - victim
+    assert follow_together(Place(chain), Openings(), lines, victim, runs=False) == 5 - victim
     assert "sha256:" + chain.digest.decode() == entries[-1].entry_hash
 
 
@@ -256,4 +256,4 @@ def test_a_block_takes_no_forged_entry_whose_hash_holds(changes: dict[str, objec
     follow(chain, entries[0])
     forgery = forged(entries[1], **changes)
     form = {"entryHash": forgery.entry_hash, "format": forgery.format, "canonical": forgery.text}
-    assert follow_together(chain, Openings(), [entry_line(form) + b"\n"], 0) == 0
+    assert follow_together(Place(chain), Openings(), [entry_line(form) + b"\n"], 0, runs=False) == 0

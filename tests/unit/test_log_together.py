@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from factbook.verify.chain import Chain, cause_digits
 from factbook.verify.findings import Finding
 from factbook.verify.lines import read_entry, whole_line
-from factbook.verify.together import Openings, follow_together
+from factbook.verify.together import Openings, Place, follow_together
 
 TENANT = "acme"
 RUN = "run-1"
@@ -55,7 +55,7 @@ def judged(lines: list[bytes], together: bool) -> Judged:
     chain, openings, at, why = Chain(RUN, TENANT), Openings(), 0, ""
     while at < len(lines) and not why:
         if together:
-            at += follow_together(chain, openings, lines, at)
+            at += follow_together(Place(chain), openings, lines, at, runs=False)
         if at < len(lines):
             try:
                 chain.follow(*read_entry(whole_line(at, lines[at])))
@@ -148,14 +148,14 @@ def test_entries_that_are_moved_left_out_or_of_another_time_are_judged_together_
 @given(LOGS)
 def test_what_holds_alone_is_taken_together_but_a_cause_that_is_escaped(lines: list[bytes]) -> None:
     escaped = [at for at, line in enumerate(lines) if b'"cause":"of' in line]
-    taken = follow_together(Chain(RUN, TENANT), Openings(), lines, 0)
+    taken = follow_together(Place(Chain(RUN, TENANT)), Openings(), lines, 0, runs=False)
     assert taken == (escaped[0] if escaped else len(lines))
     assert judged(lines, together=False)[0] == len(lines)
 
 
 def test_a_run_of_thousands_and_of_more_actors_than_are_remembered_is_taken_together() -> None:
     lines = log_of([(f'"agent:{number % 70}"', None) for number in range(1105)])
-    assert follow_together(Chain(RUN, TENANT), Openings(), lines, 0) == 1105
+    assert follow_together(Place(Chain(RUN, TENANT)), Openings(), lines, 0, runs=False) == 1105
     lines[1050] = lines[1050].replace(b'"sequence":1050', b'"sequence":1051')
-    assert follow_together(Chain(RUN, TENANT), Openings(), lines, 0) == 1050
+    assert follow_together(Place(Chain(RUN, TENANT)), Openings(), lines, 0, runs=False) == 1050
     assert judged(lines, together=True) == judged(lines, together=False)

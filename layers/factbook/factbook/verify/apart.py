@@ -7,7 +7,7 @@ stands before, and takes over where their stretches have led. So every line is j
 that is read from its beginning, and a line that does not hold is met in the same state, with the same words.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -18,6 +18,7 @@ from .leaves import Leaf, read_leaf_line
 from .lines import read_entry, read_object, read_parts, skip_begun_line, whole_line
 from .notes import Checkpoint, VerifierKey, open_checkpoint
 from .one_run import RunExport
+from .together import Openings
 from .tree import Subtrees
 from .whole_log import Tally, WholeExport
 
@@ -41,6 +42,8 @@ class Ground:
     tally: bytes = b""
     pinned_size: int = -1
     newest: tuple[str, int, bytes] | None = None
+    openings: Openings = field(default_factory=Openings)
+    """Of actors that were met, so that not every stretch has to learn them."""
 
     def export(self, chain: Chain | None, tree: Subtrees | None = None) -> Export:
         """One that stands behind the first line of a stretch."""
@@ -53,7 +56,8 @@ class Ground:
             export = WholeExport(key, None, list)
             export.tally = Tally(self.tally)
             export.tree = tree or Subtrees(0)
-        export.tenant = self.tenant
+        export.openings = self.openings
+        export.tenant, export.started, export.pinned_size = self.tenant, True, self.pinned_size
         export.section = None if chain is None else Section(chain)
         return export
 
@@ -74,8 +78,9 @@ def ground_of(export: Export) -> Ground:
         export.tenant,
         (key.name, key.key_id, key.public),
         export.tally.key if isinstance(export, WholeExport) else b"",
-        -1 if export.pinned is None else export.pinned.size,
+        export.pinned_size,
         None if newest is None else (newest.origin, newest.size, newest.root),
+        export.openings,
     )
 
 
@@ -108,8 +113,8 @@ class Block:
             section, chain, verdict = export.section, export.section.chain, export.verdict
             total = export.tally.total if isinstance(export, WholeExport) else 0
             state = (chain.run, chain.middle, chain.sequence, chain.digest, chain.instant, section.anchored)
-            counted = (export.passed, verdict.entries, verdict.leaves, total.to_bytes(32))
-            self.found.append(("run", self._first, (*state, *counted)))
+            counted = (export.passed, verdict.entries, verdict.leaves, verdict.runs, verdict.newer)
+            self.found.append(("run", self._first, (*state, *counted, total.to_bytes(32))))
         else:
             assert isinstance(export, WholeExport)
             assert isinstance(export.tree, Subtrees)
@@ -146,7 +151,7 @@ class Block:
     def _meets_pinned(self, export: Export) -> bool:
         """Whether the root has to be compared before the tree grows further."""
         in_tree = isinstance(export, WholeExport) and export.section is None
-        return in_tree and export.tree.size == self._ground.pinned_size  # type: ignore[attr-defined]
+        return in_tree and export.tree.size == export.pinned_size  # type: ignore[attr-defined]
 
     def _begin(self, raw: bytes) -> None:
         """Begin a stretch with this line, if it can be the first of one."""
@@ -173,7 +178,9 @@ class Block:
         if chain is None:
             return None
         chain.follow(text, claimed, cause)
-        return self._ground.export(chain)
+        export = self._ground.export(chain)
+        export.across_runs = False  # how many entries are behind the run's last leaf is known to who joins
+        return export
 
     def _behind_leaf(self, leaf: Leaf) -> Export | None:
         if self._ground.kind == RunExport.kind or leaf.index + 1 == self._ground.pinned_size:
@@ -234,15 +241,21 @@ def _join_run(
     passed: int,
     entries: int,
     leaves: int,
+    runs: int,
+    newer: int,
     total: bytes,
 ) -> None:
     section = export.section
+    if runs:
+        export.section = section = Section(Chain(run, export.tenant))
     if section is None or section.chain.run != run or section.chain.middle not in (b"", middle):
         raise NotJoined
     section.chain.go_on(middle, sequence, digest, instant)
     section.anchored = max(section.anchored, anchored)
     export.verdict.entries += entries
     export.verdict.leaves += leaves
+    export.verdict.runs += runs
+    export.verdict.newer += newer
     export.passed += passed
     if isinstance(export, WholeExport):
         export.tally.add(int.from_bytes(total))

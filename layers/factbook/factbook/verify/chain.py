@@ -7,6 +7,7 @@ timestamp), so a payload is not parsed and costs its hash alone. `parse_payload`
 
 import json
 import re
+from functools import lru_cache
 from hashlib import sha256
 from typing import Any
 
@@ -32,6 +33,7 @@ INSTANT = b'0000-00-00T00:00:00.000000Z"}'
 """The end of a text with every digit as a zero."""
 KIND, PREV, STAMP = b'","kind":"', b',"prevHash":"sha256:', b',"timestamp":"'
 _WRITER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), sort_keys=True)
+_PLAIN_NAME = re.compile(r"[A-Za-z0-9._:@~-]+")
 HEAD = re.compile(rb'\{(?:"actor":"[^"\\]*(?:\\.[^"\\]*)*",)?"id":"')
 """How a text begins, up to its run."""
 
@@ -50,7 +52,9 @@ class Chain:
         self.instant = b""
         self.middle = b""
         """What stands between the hash before and the sequence: run and scope. Empty until an entry has told the scope."""
-        self.prefix = json.dumps(run, ensure_ascii=False).encode("utf-8", "replace")[1:-1] + b":"
+        plain = _PLAIN_NAME.fullmatch(run) is not None
+        written = run if plain else json.dumps(run, ensure_ascii=False)[1:-1]
+        self.prefix = written.encode("utf-8", "replace") + b":"
 
     @classmethod
     def before(cls, text: bytes) -> "Chain | None":
@@ -114,13 +118,7 @@ class Chain:
         scope = entry.get("scope") if entry is not None else None
         if not isinstance(scope, dict) or scope.get("tenantId") != self.tenant:
             return b""
-        return (
-            b'","runId":"'
-            + self.prefix[:-1]
-            + b'","scope":'
-            + _WRITER.encode(scope).encode()
-            + b',"sequence":'
-        )
+        return b'","runId":"%b","scope":%b,"sequence":' % (self.prefix[:-1], _written(scope))
 
     def _misplaced(self, text: bytes, sequence: int) -> Tampered:
         entry = parse_entry(text)
@@ -153,10 +151,29 @@ def cause_digits(cause: str | None) -> str:
 def parse_entry(text: bytes) -> dict[str, Any] | None:
     """The entry of a stored text, None when it is no JSON object or names a key twice."""
     try:
-        entry = READER.decode(text.decode())
+        said = text.decode()
+        entry, end = READER.raw_decode(said) if said[:1] == "{" else (None, -1)
+        if end != len(said):
+            entry = READER.decode(said)  # white space around it, or more
     except (ValueError, RecursionError):
         return None
     return entry if isinstance(entry, dict) else None
+
+
+def _written(scope: dict[str, Any]) -> bytes:
+    """In canonical form. Most runs have the scope of one before them."""
+    try:
+        "".join(scope.values())
+    except TypeError:
+        return _WRITER.encode(
+            scope
+        ).encode()  # of two values that are equal, and not written alike: 1 and true
+    return _written_names(tuple(scope.items()))
+
+
+@lru_cache(maxsize=64)
+def _written_names(items: tuple[tuple[str, str], ...]) -> bytes:
+    return _WRITER.encode(dict(items)).encode()
 
 
 def check_format(tag: str) -> None:

@@ -7,7 +7,7 @@ from .findings import Incomplete, Tampered
 from .leaves import Leaf, read_leaf, read_leaf_line
 from .lines import check_begin, read_entry, read_header, read_object, whole_line
 from .notes import Checkpoint, VerifierKey, open_checkpoint
-from .together import Openings, follow_together
+from .together import Openings, Place, follow_together
 from .verdict import Verdict
 
 
@@ -42,6 +42,8 @@ class Export:
     """A file while it is judged, line after line; what it has found so far is its verdict."""
 
     kind: str
+    across_runs = False
+    """Whether lines that are judged together may be of several runs."""
 
     def __init__(self, key: VerifierKey, pinned: str | None) -> None:
         self.key = key
@@ -50,13 +52,17 @@ class Export:
         """Of the line that was looked at last, where lines of a run that hold are passed over together."""
         self.passed = 0
         """Lines that are judged."""
+        self.started = False
+        """The header is judged."""
         self.tenant = ""
         self.section: Section | None = None
         self.newest: Checkpoint | None = None
         self.ended = False
-        self._openings = Openings()
+        self.openings = Openings()
         self._pinned_note = pinned
         self.pinned: Checkpoint | None = None
+        self.pinned_size = -1
+        """The size at which the tree has to have the pinned root, -1 for none."""
 
     def take(self, lines: list[bytes]) -> None:
         """Judge the next lines, as the file has them. Raises Finding."""
@@ -76,19 +82,30 @@ class Export:
         self.passed += 1
 
     def follow(self, lines: list[bytes], start: int) -> int:
-        """How many plain entries of the section hold from `start` on."""
+        """How many lines hold from `start` on that can be judged together."""
         if self.section is None:
             return 0
-        taken = follow_together(self.section.chain, self._openings, lines, start)
-        self.verdict.entries += taken
+        place = Place(self.section.chain, self.section.anchored)
+        taken = follow_together(place, self.openings, lines, start, runs=self.across_runs)
+        if place.runs:
+            self.section = Section(place.chain)
+        self.section.anchored = place.anchored
+        self.verdict.entries += place.entries
+        self.verdict.runs += place.runs
+        self.verdict.newer += place.newer
         self.passed += taken
+        self.leaves_met(place.leaves)
         return taken
+
+    def leaves_met(self, names: list[bytes]) -> None:
+        """Leaves behind entries of runs that were judged together."""
 
     def _line(self, line: bytes) -> None:
         if self.number == 1:
             self.start(read_header(line, self.kind))
             if self._pinned_note is not None:
                 self.pinned = open_checkpoint(self._pinned_note, self.key, self.tenant)
+                self.pinned_size = self.pinned.size
         elif self.ended:
             raise Tampered("there is more behind the last line")
         elif line.startswith(ENTRY) and self.section is not None:
@@ -101,6 +118,7 @@ class Export:
 
     def start(self, header: dict[str, Any]) -> None:
         self.tenant = header["tenant"]
+        self.started = True
 
     def other(self, line: dict[str, Any]) -> None:
         """Any line but an entry's."""

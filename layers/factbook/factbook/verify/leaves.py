@@ -20,6 +20,13 @@ _LINE = re.compile(
     rb'(?:,"proof":\[((?:%b(?:,%b)*)?)\])?\}' % (_NUMBER, _NUMBER, _HASH, _HASH)
 )
 """A leaf's line as every export writes it."""
+_IN_TREE = re.compile(
+    rb'(\{"leaf":%b,"run":"([A-Za-z0-9._:@~-]{1,256})","seq":%b,"head":"(sha256:[0-9a-f]{64})"),'
+    rb'"salt":"((?:[0-9a-f]{2})*)"\}\n' % (_NUMBER, _NUMBER)
+)
+_NAME = re.compile(rb"[A-Za-z0-9._:@~-]{1,256}")
+_INDEX = re.compile(rb'\{"leaf":%b' % _NUMBER)
+_SALT = re.compile(rb',"salt":"(?:[0-9a-f]{2})*"\}')
 
 
 @dataclass(slots=True)
@@ -32,6 +39,11 @@ class Leaf:
     head: str
     salt: bytes
     proof: tuple[bytes, ...] | None = None
+
+    @property
+    def name(self) -> bytes:
+        """What tells it from every other leaf: how its line begins, up to the salt."""
+        return f'{{"leaf":{self.index},"run":"{self.run}","seq":{self.sequence},"head":"{self.head}"'.encode()
 
     @property
     def statement(self) -> bytes:
@@ -52,6 +64,27 @@ def read_leaf_line(line: bytes) -> Leaf | None:
         return None
     hashes = None if proof is None else _hashes(proof)
     return Leaf(int(index), run.decode(), int(sequence), head.decode(), bytes.fromhex(salt.decode()), hashes)
+
+
+def read_leaf_in_tree(line: bytes, index: int) -> tuple[bytes, bytes] | None:
+    """The name and the hash of the leaf of this index, if this is its line, without a proof and laid out as an export's."""
+    match = _IN_TREE.fullmatch(line)
+    if match is None:
+        return None
+    name, at, run, sequence, head, salt = match.groups()
+    if int(at) != index:
+        return None
+    statement = b'{"head":"%b","run":"%b","seq":%b,"t":"runhead"}' % (head, run, sequence)
+    return name, leaf_hash(sha256(bytes.fromhex(salt.decode()) + statement).digest())
+
+
+def name_of_leaf(line: bytes, run: bytes, sequence: int, digest: bytes) -> bytes | None:
+    """The name of the leaf that commits to this entry, if this is its line, without a proof and laid out as an export's."""
+    says = b',"run":"%b","seq":%d,"head":"sha256:%b"' % (run, sequence, digest)
+    index, found, salt = line.partition(says)
+    if found and _INDEX.fullmatch(index) and _SALT.fullmatch(salt) and _NAME.fullmatch(run):
+        return index + says
+    return None
 
 
 def _hashes(proof: bytes) -> tuple[bytes, ...]:

@@ -14,7 +14,7 @@ from .findings import Incomplete, Tampered, Unsupported
 
 EXPORT_FORMAT = "factbook-log-export-1"
 MAX_LINE = 2 * 1024 * 1024
-PART = 256 * 1024
+PART = 512 * 1024
 """Bytes that are read at once: their lines are looked at several times, and are to stay in a processor's cache."""
 _WITH_CAUSE = re.compile(
     rb'","f":"%b","cause":("[^"\\]*(?:\\.[^"\\]*)*"),"entry":' % re.escape(FORMAT.encode())

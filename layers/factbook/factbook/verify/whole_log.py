@@ -1,14 +1,14 @@
 """The export of a whole log: the tree with every checkpoint behind its last leaf, then every run with its leaves again."""
 
-import hashlib
 import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from hashlib import sha256
 from typing import Any
 
 from .exports import Export
 from .findings import Incomplete, Tampered
-from .leaves import Leaf, read_leaf
+from .leaves import Leaf, read_leaf, read_leaf_in_tree
 from .lines import read_object
 from .notes import Checkpoint, VerifierKey
 from .tree import GrowingRoot, Subtrees
@@ -26,9 +26,13 @@ class Tally:
     total: int = 0
 
     def count(self, leaf: Leaf, sign: int) -> None:
-        named = b"%d|" % leaf.index + leaf.statement
-        hashed = hashlib.blake2b(named, key=self.key, digest_size=32).digest()
-        self.add(sign * int.from_bytes(hashed))
+        self.add(sign * self._hash(leaf.name))
+
+    def count_all(self, names: list[bytes], sign: int) -> None:
+        self.add(sign * sum(map(self._hash, names)))
+
+    def _hash(self, name: bytes) -> int:
+        return int.from_bytes(sha256(self.key + name).digest())
 
     def add(self, amount: int) -> None:
         self.total = (self.total + amount) % (1 << 256)
@@ -36,6 +40,7 @@ class Tally:
 
 class WholeExport(Export):
     kind = "all"
+    across_runs = True
 
     def __init__(self, key: VerifierKey, pinned: str | None, again: Callable[[], Iterable[bytes]]) -> None:
         """`again` gives the file's lines once more: only of one that fails it is asked which leaf is to blame."""
@@ -43,6 +48,26 @@ class WholeExport(Export):
         self.tree: GrowingRoot | Subtrees = GrowingRoot()
         self.tally = Tally()
         self._again = again
+
+    def follow(self, lines: list[bytes], start: int) -> int:
+        in_tree = self.started and self.section is None and not self.ended
+        return self._follow_leaves(lines, start) if in_tree else super().follow(lines, start)
+
+    def _follow_leaves(self, lines: list[bytes], start: int) -> int:
+        """How many lines from `start` on are the next leaves of the tree, short of the one that makes the pinned size."""
+        names: list[bytes] = []
+        tree = self.tree
+        end = len(lines) if tree.size > self.pinned_size else start + max(0, self.pinned_size - 1 - tree.size)
+        for line in lines[start:end]:
+            read = read_leaf_in_tree(line, tree.size)
+            if read is None:
+                break
+            names.append(read[0])
+            tree.add(read[1])
+        self.tally.count_all(names, 1)
+        self.verdict.leaves += len(names)
+        self.passed += len(names)
+        return len(names)
 
     def leaf(self, leaf: Leaf) -> None:
         if self.section is not None:
@@ -57,6 +82,9 @@ class WholeExport(Export):
         self.tally.count(leaf, 1)
         self.verdict.leaves += 1
         self.meet_pinned()
+
+    def leaves_met(self, names: list[bytes]) -> None:
+        self.tally.count_all(names, -1)
 
     def meet_pinned(self) -> None:
         """Raises Tampered when the tree has grown to the pinned size, and has another root there."""

@@ -12,10 +12,15 @@ from factbook.domain.errors import BadInput
 from factbook.domain.strict_json import parse_json
 from factbook.ports.access.issuers import IssuerUnavailable, PublicKey
 
+DISCOVERY = "/.well-known/openid-configuration"
 MOST_BYTES = 512 * 1024
 MOST_KEYS = 100
 SECONDS = 6.0
 _EACH = urllib3.Timeout(connect=1.5, read=1.5)
+
+
+class AnotherIssuer(IssuerUnavailable):
+    """The discovery document names its issuer otherwise, so its tokens do, too."""
 
 
 class OidcIssuer:
@@ -28,9 +33,9 @@ class OidcIssuer:
 
     def published(self) -> Sequence[PublicKey]:
         until = time.monotonic() + self._seconds
-        document = self._document(f"{self._issuer.rstrip('/')}/.well-known/openid-configuration", until)
+        document = self._document(f"{self._issuer.rstrip('/')}{DISCOVERY}", until)
         if document.get("issuer") != self._issuer:
-            raise IssuerUnavailable("the discovery document is of another issuer")
+            raise AnotherIssuer("the discovery document is of another issuer")
         keys = self._document(str(document.get("jwks_uri", "")), until).get("keys")
         if not isinstance(keys, list) or not all(isinstance(key, dict) for key in keys):
             raise IssuerUnavailable("the issuer publishes no list of keys")

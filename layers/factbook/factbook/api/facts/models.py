@@ -17,7 +17,7 @@ from factbook.api.models import (
     WrittenType,
 )
 from factbook.domain.errors import ScopeInvalid
-from factbook.domain.facts.fact import MAX_CAUSES, Fact, FactChanges, GeneratedBy
+from factbook.domain.facts.fact import MAX_CAUSES, Fact, FactChanges, GeneratedBy, Source
 from factbook.domain.fields import CamelModel, FactKey, Id, Instant, LogIdText, PathId
 from factbook.domain.strict_json import check_depth
 from factbook.usecases.facts.payloads import MAX_UPLOAD_BYTES, Content
@@ -50,6 +50,18 @@ def _digest(text: str) -> str:
     return text
 
 
+class _Asked(CamelModel):
+    """What a source needs whose handler asks at its `uri`."""
+
+    uri: str
+
+
+def _with_uri(source: Source) -> Source:
+    if source.lacks_uri:
+        _Asked.model_validate({})  # says that it is missing, and where
+    return source
+
+
 Sha256 = Annotated[str, AfterValidator(_digest), Field(json_schema_extra={"pattern": f"^{DIGEST}$"})]
 
 
@@ -62,6 +74,7 @@ class FactContent(FactChanges):
 
     caused_by_log_id: Annotated[list[LogIdText], Field(max_length=MAX_CAUSES)] | None = None
     generated_by: GeneratedByRequest | None = None
+    source: Annotated[Source, AfterValidator(_with_uri)] | None = None
     content: Annotated[Any, AfterValidator(_shallow)] = None
     content_hash: Annotated[str, Field(max_length=256)] | None = None
     content_ref: Annotated[str, Field(min_length=1, max_length=2048)] | None = None

@@ -62,6 +62,10 @@ class Refresh(CamelModel):
     priority: Annotated[int, Field(ge=-(2**53) + 1, le=2**53 - 1)] | None = None
 
 
+ASKED_AT_URI = {"http-api": "http", "blob": "s3", "mcp-tool": "mcp"}
+"""Handlers that ask at a source's `uri` and know no other place, each by the kind whose default it is."""
+
+
 class Source(CamelModel):
     """Where a cached fact's ground truth lives."""
 
@@ -74,6 +78,12 @@ class Source(CamelModel):
     def place(self) -> tuple[str, str | None, str | None]:
         """Where the truth lives, and who looks there."""
         return self.kind, self.uri, self.refresh.handler
+
+    @property
+    def lacks_uri(self) -> bool:
+        """Whether it can never be asked: its handler needs to be told where. Facts of earlier versions have such sources."""
+        handler = self.refresh.handler or ASKED_AT_URI.get(self.kind)
+        return self.uri is None and handler in ASKED_AT_URI.values()
 
 
 class GeneratedBy(CamelModel):

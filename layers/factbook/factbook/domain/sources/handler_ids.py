@@ -1,8 +1,8 @@
 """Which handler asks a source: the one it names, else the default of its kind."""
 
-from factbook.domain.facts.fact import Source
+from factbook.domain.facts.fact import ASKED_AT_URI, Source
 
-DEFAULTS = {"http-api": "http", "blob": "s3", "mcp-tool": "mcp", "user-input": "user-input"}
+DEFAULTS = ASKED_AT_URI | {"user-input": "user-input"}
 """`external-db` has none: its source names a function, `lambda:<name>`."""
 
 
