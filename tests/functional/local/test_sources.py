@@ -88,7 +88,9 @@ def at_once(service: Service, fact_id: str, **query: str) -> list[tuple[int, Any
 
 
 def test_of_fifty_readers_of_a_stale_fact_one_asks_and_all_are_answered(service: Service) -> None:
-    """A reader that is served after the answer came finds the fact fresh: its time to live is a minute from then on."""
+    """A reader that is served after the answer came finds the fact fresh: its time to live is a minute from then on. One whose
+    two seconds are nearly over, on a busy machine, asks and waits for nobody.
+    """
     fact_id = service.mirror("/once", ttl=60)
     status, fact = service.call("POST", f"{FACTS}/{fact_id}/supersede", {"source": _stale_source(service)})
     assert (status, fact["stale"]) == (200, True)
@@ -105,7 +107,8 @@ def test_of_fifty_readers_of_a_stale_fact_one_asks_and_all_are_answered(service:
     assert service.asked("/once") == 1
     assert {status for status, _ in answers} == {200}
     told = Counter((fact["content"], fact.get("staleReason")) for _, fact in answers)
-    assert set(told) <= {("new", None), ("old", "busy")}, "fresh, or old and said to be"
+    old = {("old", "busy"), ("old", "ttl-passed")}
+    assert set(told) <= {("new", None), *old}, "fresh, or old and said to be"
     assert told["new", None] >= 1
     assert service.call("GET", f"{FACTS}/{fact_id}")[1]["version"] == 3
 
