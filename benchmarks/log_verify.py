@@ -1,8 +1,8 @@
 """The judging of exports against one core's bare SHA-256 loop over the same lines, on one core and on more, and its memory.
 
-    python benchmarks/log_verify.py [--entries 1000,100000,1000000] [--rounds 5] [--payload 600]
+    python benchmarks/log_verify.py [--entries 1000,100000,1000000] [--rounds 5] [--payload 600] [--length 50]
 
-Two kinds of file: `run` is one long run, `all` a log of many runs of 50 entries, four actors, each fifth entry with a cause,
+Two kinds of file: `run` is one long run, `all` a log of many runs of `--length` entries, four actors, each fifth entry with a cause,
 a leaf for each run and a checkpoint for each hundred. A row is one file on one number of cores (those that the process may
 use; `taskset -c 0` leaves one). A round times the loop and the judging after each other, so that what else the machine does
 meets both; a ratio is the loop's time on one core by the judging's on all of them, by the clock, and in brackets by the time
@@ -36,7 +36,6 @@ from factbook.verify.notes import read_key
 from factbook.verify.tree import GrowingRoot
 
 TENANT = "acme"
-RUN_LENGTH = 50
 ACTORS = ("user:ann", "agent:planner", "service:desk", "agent:clerk")
 KINDS = ("user-message", "agent-message", "tool-call", "tool-result")
 WORDS = "words and "
@@ -118,10 +117,10 @@ def write_run(path: Path, entries: int, payload: int) -> str:
     return signer.vkey
 
 
-def write_all(path: Path, entries: int, payload: int) -> str:
+def write_all(path: Path, entries: int, payload: int, length: int) -> str:
     """A log of many runs; the verifier key."""
     signer, tree = Signer(), GrowingRoot()
-    runs = max(1, entries // RUN_LENGTH)
+    runs = max(1, entries // length)
     body = path.with_suffix(".body")
     with path.open("wb") as file, body.open("wb") as sections:
         file.write(as_line({"format": "factbook-log-export-1", "kind": "all", "tenant": TENANT}))
@@ -130,14 +129,14 @@ def write_all(path: Path, entries: int, payload: int) -> str:
             run = f"run-{base64.b16encode(sha256(b'%d' % index).digest()[:8]).decode().lower()}"
             sections.write(as_line({"run": run}))
             head = ""
-            for line, entry_hash in entries_of(run, RUN_LENGTH, payload, len(ACTORS), 5):
+            for line, entry_hash in entries_of(run, length, payload, len(ACTORS), 5):
                 sections.write(line)
                 head = entry_hash
-            leaf = Leaf(index, run, RUN_LENGTH - 1, head, f"{index:032x}")
+            leaf = Leaf(index, run, length - 1, head, f"{index:032x}")
             sections.write(leaf_line(leaf))
             file.write(leaf_line(leaf))
             tree.add(leaf_hash(leaf.data))
-            lines += 3 + RUN_LENGTH
+            lines += 3 + length
             if index % 100 == 99 or index == runs - 1:
                 file.write(as_line({"checkpoint": signer.note(index + 1, tree.root())}))
                 lines += 1
@@ -145,7 +144,7 @@ def write_all(path: Path, entries: int, payload: int) -> str:
         with body.open("rb") as written:
             while chunk := written.read(1 << 20):
                 file.write(chunk)
-        file.write(as_line({"end": {"entries": runs * RUN_LENGTH, "leaves": runs, "lines": lines + 1}}))
+        file.write(as_line({"end": {"entries": runs * length, "leaves": runs, "lines": lines + 1}}))
     body.unlink()
     return signer.vkey
 
@@ -204,6 +203,7 @@ def main() -> None:
     )
     parser.add_argument("--entries", default="1000,100000,300000")
     parser.add_argument("--payload", type=int, default=600, help="bytes of each payload's text")
+    parser.add_argument("--length", type=int, default=50, help="entries of each run of a log of many")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--kinds", default=",".join(JUDGES))
     parser.add_argument("--judge", nargs=5, help=argparse.SUPPRESS)
@@ -218,7 +218,10 @@ def main() -> None:
         for kind in arguments.kinds.split(","):
             for entries in map(int, arguments.entries.split(",")):
                 path = Path(folder) / "log.jsonl"
-                vkey = (write_run if kind == "run" else write_all)(path, entries, arguments.payload)
+                if kind == "run":
+                    vkey = write_run(path, entries, arguments.payload)
+                else:
+                    vkey = write_all(path, entries, arguments.payload, arguments.length)
                 for cores in range(1, len(os.sched_getaffinity(0)) + 1):
                     words = ["--judge", kind, str(path), vkey, str(cores), str(arguments.rounds)]
                     done = subprocess.run(
