@@ -171,8 +171,8 @@ def test_a_failed_export_is_told_once_and_leaves_no_file(
     for what, given, told in (
         (["--all"], strangers, "ask an administrator"),
         (["--run", "r"], "nope", "ask an administrator"),
-        (["--run", "bad id!"], token, "no path can carry"),
-        (["--run", "bad id!", "--as-is"], token, "no path can carry"),
+        (["--run", "bad id!"], token, "cannot stand in a path"),
+        (["--run", "bad id!", "--as-is"], token, "cannot stand in a path"),
         (["--run", "no-such-run"], token, "No such run"),
     ):
         where = ["--out", str(tmp_path / "out"), "--url", local_service.url, "--token", given]
