@@ -32,9 +32,9 @@ demo: $(VENV)/.embedder ## a fact's life, told over HTTP
 local: install ## the service on this machine (ARGS="--port 8080 --data DIR")
 	$(BIN)/factbook local $(ARGS)
 
-# Many tests wait, for a process or for a moment: two to a processor.
+# Many tests wait, for a process or for a moment: half as many again as there are processors.
 test: dev ## every test but those of a real search node, of a build, and those that take minutes
-	$(BIN)/python -m pytest -n $$($(BIN)/python -c "import os; print(2 * os.cpu_count())") --dist loadfile --no-loadscope-reorder -m "not exhaustive" --ignore=tests/real --ignore=tests/built $(ARGS)
+	$(BIN)/python -m pytest -n $$($(BIN)/python -c "import os; print(os.cpu_count() * 3 // 2)") --dist loadfile --no-loadscope-reorder -m "not exhaustive" --ignore=tests/real --ignore=tests/built $(ARGS)
 
 exhaustive: dev ## the tests that take minutes: every fault at every call, many processes, kills
 	$(BIN)/python -m pytest -n auto --dist load -m exhaustive --ignore=tests/real --ignore=tests/built $(ARGS)

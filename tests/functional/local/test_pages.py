@@ -20,7 +20,8 @@ from factbook_local.testing import Ready, running
 
 DOCS = ROOT / "docs"
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-SECONDS = 120
+SECONDS, TRIES = 120, 30
+PATIENT = urllib3.Retry(10, status_forcelist=[429, 503], allowed_methods=None, backoff_factor=0.5)
 
 
 @dataclass
@@ -38,10 +39,27 @@ class Blocks:
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ready]:
-    with running(
-        tmp_path_factory.mktemp("pages"), ("shapes", "people", "team"), {"MEMORY_EMBEDDINGS": "built-in"}
-    ) as ready:
+    """It has indexed something: the first record also loads the embedding model, for longer than a search waits for the index."""
+    tenants = ("shapes", "people", "team", "first")
+    with running(tmp_path_factory.mktemp("pages"), tenants, {"MEMORY_EMBEDDINGS": "built-in"}) as ready:
+        headers = {"Authorization": f"Bearer {ready.tokens['first']}"}
+        with urllib3.PoolManager(headers=headers, retries=PATIENT) as http:
+            written = http.request(
+                "POST", f"{ready.url}/v1/memory/facts", body='{"type": "n", "content": "tea"}'
+            )
+            fact = {"id": written.json()["id"], "version": 1}
+            body = json.dumps({"mode": "semantic", "query": "tea", "after": [fact]})
+            assert up_to_date(http, "POST", f"{ready.url}/v1/memory/retrieve", body).json()["results"]
         yield ready
+
+
+def up_to_date(http: urllib3.PoolManager, method: str, url: str, body: str | None) -> Any:
+    """An answer of an index that is not behind: on a busy machine it may be, for longer than a request waits."""
+    for _ in range(TRIES):
+        answer = http.request(method, url, body=body, timeout=60)
+        if answer.json().get("degraded") != "index-behind":
+            break
+    return answer
 
 
 def has(answer: Any, shown: Any) -> bool:
@@ -60,15 +78,14 @@ def has(answer: Any, shown: Any) -> bool:
 
 
 def test_every_shape_is_one_that_the_service_takes_and_answers_as_shown(service: Ready) -> None:
-    patient = urllib3.Retry(10, status_forcelist=[429, 503], allowed_methods=None, backoff_factor=0.5)
     http = urllib3.PoolManager(
-        headers={"Authorization": f"Bearer {service.tokens['shapes']}"}, retries=patient
+        headers={"Authorization": f"Bearer {service.tokens['shapes']}"}, retries=PATIENT
     )
     known, sent = "", 0
     for request, shown in Blocks("shapes.md").of("http", "json"):
         line, _, body = request.replace("{id}", known).partition("\n\n")
         method, target = line.split()
-        answer = http.request(method, service.url + target, body=body or None, timeout=60)
+        answer = up_to_date(http, method, service.url + target, body or None)
         assert answer.status in (200, 201), (line, answer.data)
         assert has(answer.json(), json.loads(shown.replace("{id}", known))), (line, answer.json())
         known = answer.json().get("id") or answer.json().get("entries", [{"id": known}])[0]["id"]
