@@ -220,7 +220,7 @@ def tell_search(story: Story) -> None:
         ("both", "appliance parts", "parts"),
     ):
         body = {"mode": mode, "query": query, "type": "acme.note", "limit": 1, "after": written}
-        status, answer = story.call("POST", "/v1/memory/retrieve", body)
+        status, answer = story.search(body)
         check(status == 200 and len(answer["results"]) == 1, f"{mode} finds a fact")
         best = answer["results"][0]
         show(f"retrieve {mode}: {query!r}", f"{best['fact']['content']['text']!r} ({best['score']:.4f})")

@@ -22,7 +22,7 @@ def tell_erasure(story: Story) -> None:
     show("eve says where she lives; it is logged, and kept as a fact", f"version {fact['version']}")
     query = {"mode": "keyword", "query": "12 Elm Street", "type": "acme.note"}
     known = query | {"after": [{"id": fact["id"], "version": 1}]}
-    found = story.call("POST", "/v1/memory/retrieve", known)[1]["results"]
+    found = story.search(known)[1]["results"]
     check([each["fact"]["id"] for each in found] == [fact["id"]], "it is found by her words")
     show("retrieve: '12 Elm Street'", f"{len(found)} result")
     derived = {

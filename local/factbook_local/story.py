@@ -13,6 +13,8 @@ from kindgi.client import Kindgi
 from .testing import Ready
 
 TENANT = "demo"
+SEARCHES = 30
+"""At most, for a record to be found."""
 
 
 class Broken(Exception):
@@ -39,6 +41,14 @@ class Story:
         sent = None if body is None else json.dumps(body)
         answer = self.http.request(method, self.ready.url + path, body=sent, headers=headers, retries=False)
         return answer.status, json.loads(answer.data) if answer.data else None
+
+    def search(self, body: Any) -> tuple[int, Any]:
+        """`POST /retrieve`, again while the index is behind: on a busy machine that may be longer than one request waits."""
+        for _ in range(SEARCHES):
+            status, answer = self.call("POST", "/v1/memory/retrieve", body)
+            if status != 200 or answer.get("degraded") != "index-behind":
+                break
+        return status, answer
 
     def new_token(self, kind: str, name: str, **grants: Any) -> str:
         status, made = self.call("POST", "/v1/access/tokens", {"actor": {"kind": kind, "id": name}, **grants})
