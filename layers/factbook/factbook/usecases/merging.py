@@ -6,12 +6,12 @@ rows of all of them together, whatever they hold (docs/architecture.md, Paging).
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextvars import Context, copy_context
 from dataclasses import dataclass
 from functools import cache, partial
 from typing import Generic, Protocol, TypeVar
 
 from factbook.ports.deadline import NEVER, Deadline
+from factbook.usecases.tally import counted
 
 NEWEST = "~"
 """The position before every row."""
@@ -88,12 +88,11 @@ def at_once(
     result that is not there for that raises StorageUnavailable.
     """
 
-    def in_time(context: Context, item: Item) -> Result:
+    def in_time(item: Item) -> Result:
         deadline.require()
-        return context.run(call, item)
+        return call(item)
 
-    each = list(items)
-    return _pool().map(in_time, [copy_context() for _ in each], each)
+    return _pool().map(counted(in_time), items)
 
 
 @cache

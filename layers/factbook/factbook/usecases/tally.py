@@ -1,7 +1,7 @@
 """What an invocation counts of its own work, for those who watch the service; an answer does not show it.
 
-A use case says `count("Replays")` wherever that happens, also in a thread that `at_once` began, or another pool with a call
-that is `counted`; who observes the invocation reads the sums at its end. Outside of an invocation nothing is counted.
+A use case says `count("Replays")` wherever that happens, also in a thread of a pool, whose call is `counted`; who observes
+the invocation reads the sums at its end. Outside of an invocation nothing is counted.
 """
 
 from collections import Counter
