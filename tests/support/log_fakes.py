@@ -9,9 +9,11 @@ from itertools import accumulate
 
 from factbook.adapters.dynamodb.key_parts import shard_of
 from factbook.adapters.log.dynamodb_log import DynamoLog
+from factbook.domain.log.entries import LogEntry
 from factbook.domain.log.merkle import Edge
 from factbook.domain.log.runs import Leaf
 from factbook.domain.log.sealing import KeyName
+from factbook.domain.scope import Scope
 from factbook.ports.cipher import Forged
 from factbook.ports.deadline import NEVER, Deadline
 from factbook.ports.log.checkpoints import DirtyRun, Growth, NoteConflict, PublishedNote
@@ -19,6 +21,21 @@ from factbook.ports.log.entries import RunRow, StoredEntry, ThreadPage
 from factbook.ports.log.sealing import SealedKey
 from factbook.ports.log.walks import RunName
 from factbook.ports.walks import Stop, WalkPage
+
+
+def message_in(scope: Scope) -> LogEntry:
+    """A message of this scope, for those who judge by nothing else of it."""
+    return LogEntry(
+        id="r:0:n",
+        kind="user-message",
+        scope=scope,
+        run_id="r",
+        timestamp="2026-01-01T00:00:00.000000Z",
+        sequence=0,
+        content_hash="",
+        prev_hash="",
+        entry_hash="",
+    )
 
 
 class FakeLog:

@@ -7,6 +7,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.access_model import Grants, Json, grants, may_read, palettes, scopes
+from support.log_fakes import message_in
 from support.principals import principal
 
 from factbook.domain import times
@@ -16,7 +17,6 @@ from factbook.domain.facts.fact import Attribution, Fact
 from factbook.domain.facts.gate import Look, can_see, may_pass, shown_filter
 from factbook.domain.filters import evaluate
 from factbook.domain.log import gate as log_gate
-from factbook.domain.log.entries import LogEntry
 from factbook.domain.retrieval.messages import message_fields
 from factbook.domain.retrieval.searchable import fact_fields, searchable
 from factbook.domain.scope import Scope
@@ -210,18 +210,4 @@ def test_the_gate_of_the_log_and_its_filter_say_what_the_model_says(data: st.Dat
             assert log_gate.can_see(holder, scope, "r", erased_at, found=True) is (
                 readable and erased_at is None
             )
-        assert evaluate(rule, {"tenant": "t", "id": "e", **message_fields(message(scope))}) is readable
-
-
-def message(scope: Scope) -> LogEntry:
-    return LogEntry(
-        id="r:0:n",
-        kind="user-message",
-        scope=scope,
-        run_id="r",
-        timestamp="2026-01-01T00:00:00.000000Z",
-        sequence=0,
-        content_hash="",
-        prev_hash="",
-        entry_hash="",
-    )
+        assert evaluate(rule, {"tenant": "t", "id": "e", **message_fields(message_in(scope))}) is readable

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.access_model import Json, palettes, scopes
+from support.log_fakes import message_in
 from support.principals import principal
 
 from factbook.domain.access.erasing import NOTHING_ERASED, Erasing, Selector
@@ -14,7 +15,6 @@ from factbook.domain.facts import gate
 from factbook.domain.facts.fact import Attribution, Fact, Subject
 from factbook.domain.filters import evaluate
 from factbook.domain.log import gate as log_gate
-from factbook.domain.log.entries import LogEntry
 from factbook.domain.log.sealing import key_name
 from factbook.domain.retrieval.messages import message_fields
 from factbook.domain.retrieval.searchable import fact_fields
@@ -110,22 +110,8 @@ def test_an_entry_is_named_by_its_scope_alone_and_then_it_is_sealed(situation: A
         reached = any(named(each, "", place, None, set()) for each in selectors)
         assert erasing.of_scope(fact.scope) == (NOW if reached else None)
         assert not reached or key_name(fact.scope) is not None, "its words go with a key"
-        found = evaluate(rule, {"tenant": "t", "id": "r:0:n", **message_fields(said_in(fact.scope))})
+        found = evaluate(rule, {"tenant": "t", "id": "r:0:n", **message_fields(message_in(fact.scope))})
         assert found is not reached
-
-
-def said_in(scope: Scope) -> LogEntry:
-    return LogEntry(
-        id="r:0:n",
-        kind="user-message",
-        scope=scope,
-        run_id="r",
-        timestamp="2026-01-01T00:00:00.000000Z",
-        sequence=0,
-        content_hash="",
-        prev_hash="",
-        entry_hash="",
-    )
 
 
 def test_of_two_erasures_of_one_person_the_first_says_since_when() -> None:
