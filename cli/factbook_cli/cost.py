@@ -164,10 +164,8 @@ def run(arguments: argparse.Namespace) -> int:
     index = indexing(load, arguments.search)
     operations = {said: 1e6 * price_of(units, table) for said, units in OPERATIONS.values()}
     peers = {peer["name"]: peer_cost(load, peer) for peer in table["peers"].values()}
-    if arguments.json:
-        print(json.dumps(_as_json(load, table, operations, lines, peers, index), indent=2))
-    else:
-        print(_as_text(load, table, operations, lines, peers, index))
+    told = _told(load, table, operations, lines, peers, index)
+    print(json.dumps(told, indent=2) if arguments.json else _as_text(told))
     return 0
 
 
@@ -266,7 +264,7 @@ def _unchecked(table: dict[str, Any]) -> dict[str, str]:
     return {price["what"]: price["source"] for price in unchecked.values()}
 
 
-def _as_json(
+def _told(
     load: Load,
     table: dict[str, Any],
     operations: dict[str, float],
@@ -288,18 +286,12 @@ def _as_json(
     }
 
 
-def _as_text(
-    load: Load,
-    table: dict[str, Any],
-    operations: dict[str, float],
-    lines: dict[str, float],
-    peers: dict[str, float],
-    index: dict[str, float],
-) -> str:
+def _as_text(told: dict[str, Any]) -> str:
+    operations, lines = told["perMillion"], told["aMonth"]
     width = max(map(len, [*operations, *lines])) + 2
-    done = ", ".join(f"--{name.replace('_', '-')} {value:,}" for name, value in asdict(load).items() if value)
+    done = ", ".join(f"--{name.replace('_', '-')} {value:,}" for name, value in told["load"].items() if value)
     text = [
-        f"Prices of {table['asOf']}, {table['region']}, without free tier.",
+        f"Prices of {told['pricesAsOf']}, {told['region']}, without free tier.",
         f"Load: {done or 'none'}",
         "",
     ]
@@ -309,11 +301,11 @@ def _as_text(
     text += [f"  {said:{width}}{f'${price:,.2f}':>12}" for said, price in lines.items()]
     if lines["search domain"]:
         text += [
-            f"  The search domain is by prices that nobody checked: {', '.join({*_unchecked(table).values()})}"
+            f"  The search domain is by prices that nobody checked: {', '.join({*told['unchecked'].values()})}"
         ]
-    if index:
+    if told["index"]:
         text += ["", "Indexed a month (vector indexes and models are priced by their own)"]
-        text += [f"  {said:{width}}{value:>12,.6g}" for said, value in index.items()]
+        text += [f"  {said:{width}}{value:>12,.6g}" for said, value in told["index"].items()]
     text += ["", "The same messages, records and searches elsewhere, by published prices"]
-    text += [f"  {name:{width}}{f'${price:,.2f}':>12}" for name, price in peers.items()]
+    text += [f"  {name:{width}}{f'${price:,.2f}':>12}" for name, price in told["peers"].items()]
     return "\n".join(text)
