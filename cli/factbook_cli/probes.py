@@ -138,7 +138,7 @@ def _dimensions(data: bytes) -> int:
     try:
         vector = json.loads(data)["data"][0]["embedding"]
         return len(vector) if all(isinstance(value, int | float) for value in vector) else 0
-    except (LookupError, TypeError, ValueError):
+    except (LookupError, TypeError, ValueError, RecursionError):
         return 0
 
 
@@ -147,7 +147,8 @@ def _version(data: bytes) -> tuple[str, str]:
     try:
         version: Any = json.loads(data)["version"]
         number = str(version["number"])
-        known = number.partition(".")[0].isdecimal()
+        major = number.partition(".")[0]
+        known = major.isdecimal() and len(major) <= 9
         return (shown(version["distribution"]), shown(number)) if known else ("", "")
-    except (LookupError, TypeError, ValueError):
+    except (LookupError, TypeError, ValueError, RecursionError):
         return "", ""

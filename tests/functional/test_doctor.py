@@ -154,6 +154,7 @@ EMBEDDINGS = [
     ),
     (SECRET, 500, "wrong", "{url}/v1 answers 500. Look at its log, and at the name of the model."),
     (SECRET, 200, "wrong", "{url}/v1 answers no embedding. Is it an endpoint of OpenAI's form?"),
+    (b"[" * 100_000, 200, "wrong", "{url}/v1 answers no embedding. Is it an endpoint of OpenAI's form?"),
     (b"<html>", 200, "wrong", "{url}/v1 answers no embedding. Is it an endpoint of OpenAI's form?"),
     ({"data": [{"embedding": SECRET}]}, 200, "wrong", "{url}/v1 answers no embedding."),
 ]

@@ -162,6 +162,7 @@ def test_a_passing_fault_is_retried(status):
         (401, {}, {}),
         (307, {}, {"Location": "http://127.0.0.1:9/"}),
         (200, b"<html>", {}),
+        (200, b"[" * 100_000, {}),
         (200, {"data": "x"}, {}),
         (200, {"data": [1]}, {}),
         (200, {"data": []}, {}),
@@ -230,6 +231,21 @@ def test_a_key_that_names_a_secret_is_fetched():
         OpenAICompatibleEmbedder(settings, secret=lambda arn: f"value-of-{arn[-1]}").embed(["a"])
 
     assert endpoint.requests[0][1]["Authorization"] == "Bearer value-of-k"
+
+
+def test_a_secret_that_ends_with_a_line_is_the_key_before_it():
+    with Endpoint(_good) as endpoint:
+        settings = EmbeddingSettings(endpoint.url, "m", "arn:aws:secretsmanager:eu-west-1:1:secret:k")
+        OpenAICompatibleEmbedder(settings, secret=lambda _: f"{KEY}\n").embed(["a"])
+        assert endpoint.requests[0][1]["Authorization"] == f"Bearer {KEY}"
+
+
+@pytest.mark.parametrize("key", [f"{KEY}\nx", f"{KEY}\u65e5"])
+def test_a_key_that_no_header_carries_is_in_no_error(key):
+    settings = EmbeddingSettings("http://127.0.0.1:9/v1", "m", "arn:aws:secretsmanager:eu-west-1:1:secret:k")
+    with pytest.raises(EmbeddingsUnavailable) as raised:
+        OpenAICompatibleEmbedder(settings, secret=lambda _: key).embed(["a"])
+    assert KEY not in str(raised.value)
 
 
 def test_a_text_is_to_blame_only_while_the_endpoint_takes_others():

@@ -65,6 +65,15 @@ REFUSED = {
     "no size of vectors": (VECTORS | {"VECTOR_DIMENSIONS": ""}, "VECTOR_DIMENSIONS is no size"),
     "too large a size": (VECTORS | {"VECTOR_DIMENSIONS": "4097"}, "VECTOR_DIMENSIONS is no size"),
     "an index by meaning without one": (VECTORS | {"MEMORY_EMBEDDINGS": ""}, "give MEMORY_EMBEDDINGS too"),
+    "a key of two lines": (
+        ON | {"MEMORY_EMBEDDINGS_API_KEY": "k3y\nk3y"},
+        "MEMORY_EMBEDDINGS_API_KEY has characters",
+    ),
+    "a key beyond ASCII": (
+        ON | {"MEMORY_EMBEDDINGS_API_KEY": "k3y\u65e5"},
+        "MEMORY_EMBEDDINGS_API_KEY has characters",
+    ),
+    "seconds without end": ({"ERASURE_SETTLE_SECONDS": "9" * 5000}, "ERASURE_SETTLE_SECONDS must be"),
     "no scheme": (ON | {"MEMORY_EMBEDDINGS_URL": "localhost:11434/v1"}, "MEMORY_EMBEDDINGS_URL is no http"),
     "another scheme": (ON | {"MEMORY_EMBEDDINGS_URL": "ftp://x/v1"}, "MEMORY_EMBEDDINGS_URL is no http"),
     "no host": (ON | {"MEMORY_EMBEDDINGS_URL": "http:///v1"}, "MEMORY_EMBEDDINGS_URL is no http"),

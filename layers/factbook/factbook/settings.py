@@ -96,6 +96,9 @@ class Settings:
             begins = " or ".join(BEDROCK_MODELS)
             told = f"MEMORY_EMBEDDINGS_MODEL is none of Bedrock's that can be asked: give one that begins with {begins}."
             return "" if model.startswith(BEDROCK_MODELS) else told
+        key = self.memory_embeddings_api_key
+        if not (key.isascii() and key.isprintable()):
+            return "MEMORY_EMBEDDINGS_API_KEY has characters that no header can carry. Copy it again."
         return _url_problem("MEMORY_EMBEDDINGS_URL", self.memory_embeddings_url, "http://localhost:11434/v1")
 
     @property
@@ -175,7 +178,7 @@ class Settings:
     def erasure_problem(self) -> str:
         """The same of erasures."""
         text = self.erasure_settle_seconds
-        usable = text.isascii() and text.isdecimal() and 1 <= int(text) <= LONGEST_SETTLE
+        usable = text.isascii() and text.isdecimal() and len(text) <= 9 and 1 <= int(text) <= LONGEST_SETTLE
         return "" if usable else f"ERASURE_SETTLE_SECONDS must be whole seconds, 1 to {LONGEST_SETTLE}."
 
     @property

@@ -94,7 +94,7 @@ class OpenAICompatibleEmbedder(BatchingEmbedder):
             raise EmbeddingsUnavailable(f"answered status {response.status}")
         try:
             parsed: object = json.loads(data)
-        except ValueError:
+        except (ValueError, RecursionError):
             raise EmbeddingsUnavailable("answered something that is not JSON") from None
         return parsed
 
@@ -115,9 +115,11 @@ class OpenAICompatibleEmbedder(BatchingEmbedder):
             return {}
         if self._secret is not None and key.startswith("arn:"):
             try:
-                key = self._secret(key)
+                key = self._secret(key).strip()  # a secret that was made of a file ends with the file's line
             except (Throttled, StorageUnavailable) as error:
                 raise EmbeddingsUnavailable("its key could not be read") from error
+        if not (key.isascii() and key.isprintable()):  # the header's own error would repeat it
+            raise EmbeddingsUnavailable("its key has characters that no header can carry")
         return {"Authorization": f"Bearer {key}"}
 
 
