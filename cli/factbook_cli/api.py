@@ -63,6 +63,10 @@ class Api:
             raise BadService("Give the token alone, as it was printed, without Bearer and without quotes.")
         if not (token.isascii() and token.isprintable()):
             raise BadService("The token has characters that no token has. Copy it again.")
+        if "@" in url:  # every message about the service names its URL
+            raise BadService(
+                "The service's URL has a user or password in it. Leave them out: --token says who calls."
+            )
         try:
             parts = urllib3.util.parse_url(url)
         except LocationParseError:

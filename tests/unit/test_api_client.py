@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from support.told_service import BUSY, DROPPED, OK, told
 
-from factbook_cli.api import READING, Api, ApiError
+from factbook_cli.api import READING, Api, ApiError, BadService
 from factbook_local.sockets import listen
 
 
@@ -133,3 +133,13 @@ def test_an_answer_of_something_else_than_the_service_is_told_as_such(serving: A
     service = serving((status, {}, b"<html>"))
     with pytest.raises(ApiError, match="Is it the service's URL"):
         Api(service.url, "fb_x").get("v1")
+
+
+@pytest.mark.parametrize(
+    "url", ["http://u:S3CRET@127.0.0.1:1", "https://S3CRET@memory.example", "u:S3CRET@memory.example"]
+)
+def test_a_password_in_a_url_is_refused_and_not_repeated(url: str) -> None:
+    with pytest.raises(BadService) as refused:
+        Api(url, "fb_a_b")
+    assert "a user or password" in str(refused.value)
+    assert "S3CRET" not in str(refused.value)
